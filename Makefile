@@ -1,0 +1,46 @@
+# make demo    cluster the handwritten digits bundled with scikit-learn
+# make test    the tests
+# make check   what a change must pass: format, lint, spelling, types, import direction, fast tests
+.PHONY: demo test check format clean benchmarks
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+THREADS := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+help:
+	@sed -n 's/^# make/make/p' Makefile
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "lsdc needs Python 3.11 or newer; point to one with: make PYTHON=python3.12 ..."; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(READY)
+	$(BIN)/lsdc fit digits --out runs/demo --overwrite
+	$(BIN)/lsdc evaluate runs/demo --baselines
+
+test: $(READY)
+	$(THREADS) $(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/codespell
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(THREADS) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+benchmarks: $(READY)
+	$(BIN)/python benchmarks/pair_loss.py
+
+clean:
+	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

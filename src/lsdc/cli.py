@@ -1,0 +1,328 @@
+"""The command line: ``lsdc fit``, ``predict``, ``evaluate``, ``list``."""
+
+import json
+import os
+import shlex
+import signal
+import sys
+import warnings
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+import lsdc
+from lsdc.data.augment import AUGMENTATIONS
+from lsdc.data.datasets import DATASETS, Dataset
+from lsdc.data.files import open_data, read_labels
+from lsdc.errors import HealthWarning, InputError, unknown
+from lsdc.experiments.baselines import kmeans_rows
+from lsdc.experiments.recipes import RECIPES, recipe
+from lsdc.functional import COMPOSITIONS, SIMILARITIES
+from lsdc.methods import METHODS, load
+from lsdc.metrics import cluster_sizes, score
+from lsdc.nn.network import BACKBONES
+from lsdc.pretext import PRETEXTS
+from lsdc.report.terminal import Live, names_table, scores_table, sizes_table
+from lsdc.training.checkpoint import write_atomic
+from lsdc.training.loop import Diverged
+from lsdc.training.run import Run, labels_csv
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Group unlabelled images, documents or embeddings into K clusters (LSD-C).",
+    epilog="Start with:  lsdc fit digits",
+)
+out, err = Console(), Console(stderr=True)
+
+DataArgument = Annotated[
+    str,
+    typer.Argument(help="a built-in name (lsdc list datasets), a folder of images, or a .npy .npz .csv .parquet .txt .jsonl file"),
+]
+RunArgument = Annotated[Path, typer.Argument(help="a run folder made by lsdc fit")]
+RootOption = Annotated[Path | None, typer.Option("--data-root", help="where data sets are kept [default: $LSDC_DATA or ~/.cache/lsdc]")]
+SizeOption = Annotated[int, typer.Option("--image-size", min=8, help="side in pixels to which images of a folder are scaled")]
+ColumnOption = Annotated[str | None, typer.Option("--column", help="the column of a CSV or field of a JSONL file that holds the texts")]
+
+
+@app.callback(invoke_without_command=True)
+def start(version: Annotated[bool, typer.Option("--version", help="show the version")] = False) -> None:
+    if version:
+        print(f"lsdc {lsdc.__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def fit(
+    data: DataArgument,
+    clusters: Annotated[int | None, typer.Option("--clusters", "-k", help="how many clusters [default: the data set's classes]")] = None,
+    out_: Annotated[Path | None, typer.Option("--out", "-o", help="the run folder [default: runs/NAME]")] = None,
+    recipe_: Annotated[str, typer.Option("--recipe", help="a set of settings (lsdc list recipes)")] = "default",
+    method: Annotated[str, typer.Option("--method", help="the method (lsdc list methods)")] = "lsdc",
+    seed: Annotated[int, typer.Option("--seed", help="the same seed gives the same clusters")] = 0,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="change one setting, e.g. --set epochs=20", metavar="KEY=VALUE")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="go on with an interrupted run")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the run that is there")] = False,
+    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda")] = "auto",
+    data_root: RootOption = None,
+    image_size: SizeOption = 32,
+    column: ColumnOption = None,
+) -> None:
+    """Find the clusters of DATA and keep everything in a run folder."""
+    if resume and overwrite:
+        raise InputError("--resume and --overwrite exclude each other")
+    if method not in METHODS:
+        raise unknown("method", method, METHODS)
+    folder = out_ or Path("runs") / Path(data).stem
+    if resume:
+        stored = Run.open(folder).read_json("config.json")
+        method = str(stored.get("method", method))
+    dataset = open_data(data, _root(data_root), image_size=image_size, column=column)
+    given = {"device": device, **_recipe(recipe_, dataset, method), **_settings(set_ or [], method)}
+    if resume:
+        params = _resumed(stored, given, clusters, folder)
+    else:
+        params = {"n_clusters": _clusters(clusters, dataset), "random_state": seed, **given}
+    model = METHODS[method](**params)
+    run = Run.open(folder) if resume else Run.create(folder, overwrite)
+    run.source = {"source": data, "image_size": image_size, "column": column}
+    run.ids = dataset.ids
+    err.print(f"{dataset.name}: {_count(dataset):,} samples, {params['n_clusters']} clusters, {method}, run folder {folder}", highlight=False)
+    try:
+        with Live(err) as monitor, _readable_warnings(err):
+            model.fit(dataset.X, monitor=monitor, **({"resume": run} if resume else {"run": run}))
+    except KeyboardInterrupt:
+        again = shlex.join(["lsdc", "fit", data, "--out", str(folder), "--resume", *(_root_words(data_root))])
+        err.print(f"stopped; the last epoch is saved. Go on with:  {again}", highlight=False, soft_wrap=True)
+        raise typer.Exit(130) from None
+    except BaseException:
+        if not resume:
+            run.discard_if_empty()
+        raise
+    _finish(run, dataset, model)
+
+
+def _finish(run: Run, dataset: Dataset, model: Any) -> None:
+    """What a person wants to know when a fit is done."""
+    _, labels, confidence = run.read_labels()
+    out.print(sizes_table(labels, confidence, model.n_clusters))
+    if dataset.y is not None:
+        out.print(scores_table({model.method: score(dataset.y, labels, confidence)}, dataset.name))
+    out.print(f"run folder: {run.path}", highlight=False, soft_wrap=True)
+    again = "evaluate" if dataset.y is not None else "predict"
+    rest = ["--baselines"] if dataset.y is not None else ["NEW_DATA"]
+    out.print(f"next:       {shlex.join(['lsdc', again, str(run.path), *rest])}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def predict(
+    run: RunArgument,
+    data: DataArgument,
+    out_: Annotated[Path | None, typer.Option("--out", "-o", help="a CSV file [default: standard output]")] = None,
+    data_root: RootOption = None,
+) -> None:
+    """Label new DATA with the model of a run: id, cluster, confidence."""
+    source = Run.open(run).read_json("config.json").get("data", {})
+    model = load(run)
+    dataset = open_data(data, _root(data_root), image_size=source.get("image_size", 32), column=source.get("column"))
+    p = model.predict_proba(dataset.X)
+    text = labels_csv(dataset.ids or range(len(p)), p.argmax(1).tolist(), p.max(1).tolist())
+    if out_ is None:
+        sys.stdout.write(text)
+        return
+    try:
+        write_atomic(out_, text.encode())
+    except OSError as error:
+        raise InputError(f"{out_}: cannot write there ({error.strerror})") from None
+    err.print(f"{len(p):,} samples labelled in {out_}", highlight=False)
+
+
+@app.command()
+def evaluate(
+    run: RunArgument,
+    labels: Annotated[Path | None, typer.Option("--labels", help="true labels, one a line (.txt, .csv) or a .npy file, in the order of the data")] = None,
+    baselines: Annotated[bool, typer.Option("--baselines", help="K-means on the inputs and on the pretext's features, beside")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    data_root: RootOption = None,
+) -> None:
+    """Show how good a run's clusters are: against labels if there are any, else sizes and confidence."""
+    folder = Run.open(run)
+    config = folder.read_json("config.json")
+    _, assigned, confidence = folder.read_labels()
+    source = config.get("data", {})
+    dataset = None
+    if "source" in source and (baselines or labels is None):
+        dataset = open_data(source["source"], _root(data_root), image_size=source["image_size"], column=source["column"])
+    y = read_labels(labels) if labels else dataset.y if dataset else None
+    n_clusters = int(config["params"]["n_clusters"])
+    if y is not None and len(y) != len(assigned):
+        raise InputError(f"{labels or source['source']}: {len(y)} labels, but the run has {len(assigned)} samples")
+    if y is None:
+        if as_json:
+            print(json.dumps({"sizes": cluster_sizes(assigned, n_clusters).tolist(), "confident_share": float((confidence > 0.9).mean())}))
+            return
+        out.print(sizes_table(assigned, confidence, n_clusters))
+        err.print("no labels to compare with; give some with --labels FILE", highlight=False)
+        return
+    rows = kmeans_rows(dataset, y, folder) if baselines and dataset else {}
+    rows[config["method"]] = score(y, assigned, confidence)
+    if as_json:
+        print(json.dumps({name: row._asdict() for name, row in rows.items()}).replace("NaN", "null"))
+        return
+    out.print(scores_table(rows, f"{source.get('source', run)}, {len(y):,} samples, {n_clusters} clusters"))
+
+
+class Kind(StrEnum):
+    methods = "methods"
+    datasets = "datasets"
+    similarities = "similarities"
+    compositions = "compositions"
+    pretexts = "pretexts"
+    backbones = "backbones"
+    augmentations = "augmentations"
+    recipes = "recipes"
+    settings = "settings"
+
+
+@app.command("list")
+def list_(kind: Annotated[Kind, typer.Argument(help="what to list")]) -> None:
+    """Show the names that can be used."""
+    tables: dict[str, dict[str, Any]] = {
+        "methods": METHODS,
+        "datasets": DATASETS,
+        "similarities": SIMILARITIES,
+        "compositions": COMPOSITIONS,
+        "pretexts": PRETEXTS,
+        "backbones": BACKBONES,
+        "augmentations": AUGMENTATIONS,
+        "recipes": RECIPES,
+        "settings": METHODS["lsdc"]().get_params(),
+    }
+    entries = [(name, _about(entry, kind)) for name, entry in tables[kind].items()]
+    out.print(names_table(kind, entries))
+
+
+def _about(entry: Any, kind: Kind) -> str:
+    if kind is Kind.settings:
+        return f"default {entry!r}"
+    return entry if isinstance(entry, str) else (entry.__doc__ or "").strip().split("\n")[0]
+
+
+def _root(given: Path | None) -> Path:
+    return given or Path(os.environ.get("LSDC_DATA") or Path.home() / ".cache" / "lsdc")
+
+
+def _root_words(given: Path | None) -> list[str]:
+    return ["--data-root", str(given)] if given else []
+
+
+def _count(dataset: Dataset) -> int:
+    return len(dataset.X) if isinstance(dataset.X, list) else int(dataset.X.shape[0])
+
+
+def _clusters(given: int | None, dataset: Dataset) -> int:
+    if given is None and dataset.n_clusters is None:
+        raise InputError(f"--clusters is missing: {dataset.name} does not say how many there are")
+    return given if given is not None else dataset.n_clusters or 0
+
+
+def _recipe(name: str, dataset: Dataset, method: str) -> dict[str, Any]:
+    if name != "default" and method != "lsdc":
+        raise InputError(f"--recipe {name} is for the method lsdc, not for {method}")
+    X = dataset.X
+    ndim = 2 if isinstance(X, list) else X.ndim
+    return recipe(name, dataset.name, ndim, colour=ndim == 4 and 1 not in (X.shape[1], X.shape[3]))
+
+
+def _settings(words: list[str], method: str) -> dict[str, Any]:
+    """``key=value`` pairs as parameters of the method; a dot reaches into a group, as in pretext_plan.lr=0.01."""
+    known = METHODS[method]().get_params()
+    result: dict[str, Any] = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not equals:
+            raise InputError(f"--set {word}: write KEY=VALUE")
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        group, _, field = key.partition(".")
+        if group not in known:
+            raise unknown("setting (--set)", group, known)
+        if field:
+            result.setdefault(group, {})[field] = value
+        else:
+            result[key] = value
+    return result
+
+
+def _resumed(stored: dict[str, Any], given: dict[str, Any], clusters: int | None, folder: Path) -> dict[str, Any]:
+    """The stored parameters; what is given again must agree with them."""
+    params = stored.get("params")
+    if not isinstance(params, dict):
+        raise InputError(f"{folder / 'config.json'}: holds no params")
+    given = {key: value for key, value in given.items() if key != "device"}
+    if clusters is not None:
+        given["n_clusters"] = clusters
+    for key, value in given.items():
+        if json.loads(json.dumps(value)) != params.get(key):
+            raise InputError(f"{folder}: was started with {key}={params.get(key)!r}, not {value!r}; use --overwrite to start again")
+    return params
+
+
+class _readable_warnings(warnings.catch_warnings):  # type: ignore[type-arg]
+    """Health warnings as lines on the console instead of Python's format."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self.console = console
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        plain = warnings.showwarning
+
+        def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
+            if issubclass(category, HealthWarning):
+                self.console.print(f"[yellow]warning:[/yellow] {message}", highlight=False)
+            else:
+                plain(message, category, *where, **more)
+
+        warnings.simplefilter("always", HealthWarning)
+        warnings.showwarning = show
+
+
+USAGE: type[Exception] = typer.BadParameter.__mro__[2]  # the ClickException of the click that typer brings
+
+
+def main() -> None:
+    """Run, and turn the user's mistakes into one line and exit code 2."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        code = app(standalone_mode=False)
+    except InputError as error:
+        _fail(str(error), 2)
+    except USAGE as error:
+        _fail(error.format_message().replace("\n", " "), 2)  # type: ignore[attr-defined]
+    except Diverged as error:
+        _fail(str(error), 1)
+    except KeyboardInterrupt:
+        _fail("stopped", 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    else:
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int) -> None:
+    print(f"lsdc: {message}", file=sys.stderr)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

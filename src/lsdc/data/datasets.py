@@ -1,0 +1,60 @@
+"""Data sets by name: ``load(name)`` gives samples, labels for evaluation, and the names of the classes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_digits, make_blobs, make_moons
+
+from lsdc.errors import unknown
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Samples ``X``; ``y`` is there for evaluation only, if at all; ``ids`` name the samples."""
+
+    name: str
+    X: Any
+    y: np.ndarray | None = None
+    class_names: tuple[str, ...] = ()
+    ids: Sequence[object] | None = None
+
+    @property
+    def n_clusters(self) -> int | None:
+        """The number of classes, if it is known."""
+        return len(self.class_names) or None
+
+    @property
+    def sample_ids(self) -> Sequence[object]:
+        """A name for each sample: its own, else its position."""
+        return self.ids if self.ids is not None else range(self.X.shape[0])
+
+
+def digits(root: Path) -> Dataset:
+    """1,797 handwritten digits of 8x8 pixels, bundled with scikit-learn."""
+    bunch = load_digits()
+    return Dataset("digits", bunch.images.astype(np.float32), bunch.target, tuple("0123456789"))
+
+
+def blobs(root: Path) -> Dataset:
+    """2,000 points in 16 dimensions around 5 centres."""
+    X, y = make_blobs(2000, 16, centers=5, random_state=0)
+    return Dataset("blobs", X.astype(np.float32), y, tuple("01234"))
+
+
+def two_moons(root: Path) -> Dataset:
+    """2,000 points on two interleaved half circles."""
+    X, y = make_moons(2000, noise=0.05, random_state=0)
+    return Dataset("two-moons", X.astype(np.float32), y, ("upper", "lower"))
+
+
+DATASETS: dict[str, Callable[[Path], Dataset]] = {"digits": digits, "blobs": blobs, "two-moons": two_moons}
+
+
+def load(name: str, root: str | Path = "") -> Dataset:
+    """A data set by name; ``root`` is where downloaded files are kept."""
+    if name not in DATASETS:
+        raise unknown("data set", name, DATASETS)
+    return DATASETS[name](Path(root))

@@ -1,0 +1,194 @@
+"""People's own files as data sets: arrays, tables of numbers, texts, and folders of images."""
+
+import csv
+import difflib
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from PIL import Image, UnidentifiedImageError
+
+from lsdc.data.datasets import DATASETS, Dataset, load
+from lsdc.errors import InputError
+
+IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
+
+
+def open_data(name: str, root: str | Path = "", *, image_size: int = 32, column: str | None = None) -> Dataset:
+    """A built-in data set by name, else a file or folder by path."""
+    if name in DATASETS:
+        return load(name, root)
+    path = Path(name)
+    if path.is_dir():
+        return image_folder(path, image_size)
+    if not path.exists():
+        near = difflib.get_close_matches(name, DATASETS, n=1, cutoff=0.6)
+        hint = f"; did you mean the data set {near[0]!r}?" if near else f" (built in: {', '.join(DATASETS)})"
+        raise InputError(f"{name}: no such file, folder or built-in data set{hint}")
+    if path.suffix.lower() not in READERS:
+        raise InputError(f"{name}: cannot read {path.suffix or 'a file without ending'}; known are {', '.join(READERS)} and folders of images")
+    try:
+        return READERS[path.suffix.lower()](path, column)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{name}: cannot be read ({error})") from None
+
+
+def read_npy(path: Path, column: str | None) -> Dataset:
+    """An array; it stays on disk and is read batch by batch."""
+    try:
+        return Dataset(str(path), np.load(path, mmap_mode="r", allow_pickle=False))
+    except (ValueError, EOFError) as error:
+        raise InputError(f"{path}: not a plain array file ({error})") from None
+
+
+def read_npz(path: Path, column: str | None) -> Dataset:
+    """Arrays by name: ``X`` (or the only one), and labels ``y`` if there are any; scipy's sparse format too."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (ValueError, EOFError, OSError) as error:
+        raise InputError(f"{path}: not an archive of plain arrays ({error})") from None
+    y = arrays.pop("y", None)
+    if {"data", "indices", "indptr", "shape"} <= arrays.keys():
+        try:
+            X: Any = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=arrays["shape"])
+            X.check_format()
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{path}: not a valid sparse matrix ({error})") from None
+    elif "X" in arrays or len(arrays) == 1:
+        X = arrays["X"] if "X" in arrays else next(iter(arrays.values()))
+    else:
+        raise InputError(f"{path}: needs an array named 'X', found {', '.join(arrays) or 'none'}")
+    return _labelled(path, X, y)
+
+
+def _labelled(path: Path, X: Any, y: Any) -> Dataset:
+    if y is None:
+        return Dataset(str(path), X)
+    if y.shape != (X.shape[0],):
+        raise InputError(f"{path}: {X.shape[0]} samples, but labels y of shape {y.shape}")
+    return Dataset(str(path), X, y, tuple(str(name) for name in np.unique(y)))
+
+
+def read_csv(path: Path, column: str | None) -> Dataset:
+    """A table of numbers, or of texts if it has a column ``text`` (or the one named); a column ``id`` names the rows."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        try:
+            rows = [row for row in csv.reader(file) if row]
+        except csv.Error as error:
+            raise InputError(f"{path}: not a CSV file ({error})") from None
+    if not rows:
+        raise InputError(f"{path}: is empty")
+    header = None if all(map(_is_number, rows[0])) else rows.pop(0)
+    names = header or [str(i) for i in range(len(rows[0]))]
+    for number, row in enumerate(rows, start=2 if header else 1):
+        if len(row) != len(names):
+            raise InputError(f"{path}: line {number} has {len(row)} columns, the first has {len(names)}")
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else {name: () for name in names}
+    return _table(path, columns, column, first_line=2 if header else 1)
+
+
+def _table(path: Path, columns: dict[str, Any], column: str | None, first_line: int) -> Dataset:
+    if column and column not in columns:
+        raise InputError(f"{path}: no column {column!r}; it has {', '.join(columns)}")
+    ids = columns.get("id")
+    if not any(len(values) for values in columns.values()):
+        raise InputError(f"{path}: has no rows")
+    text = column or ("text" if "text" in columns else None)
+    rest = {name: values for name, values in columns.items() if name != "id" or len(columns) == 1}
+    if text is None and len(rest) == 1 and not all(map(_is_number, next(iter(rest.values())))):
+        text = next(iter(rest))
+    if text is not None:
+        return Dataset(str(path), [str(value) for value in columns[text]], ids=ids)
+    X = np.empty((len(next(iter(rest.values()))), len(rest)), np.float32)
+    for j, (name, values) in enumerate(rest.items()):
+        for i, value in enumerate(values):
+            if not _is_number(value):
+                raise InputError(
+                    f"{path}: line {i + first_line}, column {name!r}: {str(value)[:40]!r} is not a number "
+                    "(for texts, name their column with --column)"
+                )
+            X[i, j] = float(value)
+    return Dataset(str(path), X, ids=ids)
+
+
+def _is_number(text: Any) -> bool:
+    try:
+        float(text)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def read_parquet(path: Path, column: str | None) -> Dataset:
+    """A table in Parquet, by pyarrow."""
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise InputError(f"{path}: reading Parquet needs pyarrow (pip install pyarrow)") from None
+    try:
+        table = parquet.read_table(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not a Parquet file ({error})") from None
+    return _table(path, {name: table.column(name).to_pylist() for name in table.column_names}, column, 1)
+
+
+def read_txt(path: Path, column: str | None) -> Dataset:
+    """One text a line."""
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    if not any(line.strip() for line in lines):
+        raise InputError(f"{path}: is empty")
+    return Dataset(str(path), lines, ids=range(1, len(lines) + 1))
+
+
+def read_jsonl(path: Path, column: str | None) -> Dataset:
+    """One JSON object a line, its text under ``text`` (or the name given)."""
+    texts, ids = [], []
+    field = column or "text"
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+        try:
+            item = json.loads(line)
+            texts.append(str(item[field]))
+            ids.append(item.get("id", number))
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{path}: line {number} is not a JSON object with a field {field!r}") from None
+    if not texts:
+        raise InputError(f"{path}: is empty")
+    return Dataset(str(path), texts, ids=ids)
+
+
+READERS: dict[str, Callable[[Path, str | None], Dataset]] = {
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".csv": read_csv,
+    ".parquet": read_parquet,
+    ".txt": read_txt,
+    ".jsonl": read_jsonl,
+}
+
+
+def image_folder(path: Path, size: int = 32) -> Dataset:
+    """All images below a folder, scaled to ``size`` (shorter side, then the middle square), as RGB bytes."""
+    files = sorted(file for file in path.rglob("*") if file.suffix.lower() in IMAGES and file.is_file())
+    if not files:
+        raise InputError(f"{path}: no images in this folder ({', '.join(sorted(IMAGES))})")
+    with ThreadPoolExecutor() as pool:
+        images = list(pool.map(lambda file: _read_image(file, size), files))
+    return Dataset(str(path), np.stack(images), ids=[file.relative_to(path).as_posix() for file in files])
+
+
+def _read_image(file: Path, size: int) -> np.ndarray:
+    try:
+        with Image.open(file) as image:
+            image.draft("RGB", (2 * size, 2 * size))  # JPEGs are decoded at a fraction of their size
+            rgb = image.convert("RGB")
+    except (OSError, UnidentifiedImageError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise InputError(f"{file}: not a readable image ({error})") from None
+    side = min(rgb.size)
+    left, top = (rgb.width - side) // 2, (rgb.height - side) // 2
+    box = (left, top, left + side, top + side)
+    return np.asarray(rgb.resize((size, size), Image.Resampling.BICUBIC, box=box))

@@ -1,0 +1,138 @@
+"""Whatever people hand over as X, turned into one thing: float batches on demand, raw values left as they are."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from lsdc.errors import InputError
+
+CHANNELS = (1, 3, 4)
+SMALLEST_IMAGE = 8  # three halvings must leave something
+CHUNK = 4096  # rows per pass over data that may be larger than memory
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a model was fitted on: images (c, h, w) or vectors (d,), and how their values are scaled."""
+
+    shape: tuple[int, ...]
+    offset: Tensor
+    scale: Tensor
+
+    @property
+    def is_image(self) -> bool:
+        """Whether samples are images."""
+        return len(self.shape) == 3
+
+
+@dataclass(frozen=True)
+class Data:
+    """Samples and their scaling; ``batch`` gives some of them as a float tensor."""
+
+    X: Any
+    spec: Spec
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    def batch(self, indices: Tensor) -> Tensor:
+        """The samples at ``indices``, scaled, images as (n, c, h, w)."""
+        return (take(self.X, indices.numpy()) - self.spec.offset) / self.spec.scale
+
+    def chunks(self, size: int = 1024) -> Iterator[Tensor]:
+        """All samples in order."""
+        return (self.batch(i) for i in torch.arange(len(self)).split(size))
+
+
+def take(X: Any, rows: Any) -> Tensor:
+    """Some rows of X as floats: sparse ones made dense, images with their channels first."""
+    part = X[rows]
+    part = part.toarray() if sp.issparse(part) else np.asarray(part)
+    x = torch.from_numpy(np.ascontiguousarray(part, np.float32))
+    if x.ndim == 3:
+        return x[:, None]
+    return x.permute(0, 3, 1, 2) if x.ndim == 4 and x.shape[3] in CHANNELS else x
+
+
+def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """(c, h, w) of an array of images (n, h, w), (n, h, w, c) or (n, c, h, w)."""
+    if len(shape) == 3:
+        result = (1, shape[1], shape[2])
+    elif len(shape) == 4 and shape[3] in CHANNELS:
+        result = (shape[3], shape[1], shape[2])
+    elif len(shape) == 4 and shape[1] in CHANNELS:
+        result = (shape[1], shape[2], shape[3])
+    else:
+        raise InputError(
+            f"X has shape {shape}; images must be (n, h, w), (n, h, w, c) or (n, c, h, w) with 1, 3 or 4 channels, "
+            "and vectors (n, d)"
+        )
+    if min(result[1:]) < SMALLEST_IMAGE:
+        raise InputError(f"images must be at least {SMALLEST_IMAGE}x{SMALLEST_IMAGE} pixels, got X of shape {shape}")
+    return result
+
+
+def check_finite(X: Any) -> None:
+    """Refuse NaN and infinite values, and say where the first one is."""
+    if sp.issparse(X):
+        bad = np.flatnonzero(~np.isfinite(X.data))
+        if len(bad):
+            row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
+            raise _not_finite(X.data[bad[0]], row)
+        return
+    if X.dtype.kind != "f":
+        return
+    for start in range(0, len(X), CHUNK):
+        part = np.asarray(X[start : start + CHUNK]).reshape(len(X[start : start + CHUNK]), -1)
+        bad_rows, bad_columns = np.nonzero(~np.isfinite(part))
+        if len(bad_rows):
+            raise _not_finite(part[bad_rows[0], bad_columns[0]], start + int(bad_rows[0]))
+
+
+def _not_finite(value: float, row: int) -> InputError:
+    what = "NaN" if np.isnan(value) else "infinity"
+    return InputError(f"X contains {what} in row {row} (counting from 0); remove such rows or fill them in")
+
+
+def check_images(X: Any) -> np.ndarray:
+    """An array of images as it is, if it is one."""
+    image_shape(X.shape)
+    if X.dtype.kind not in "buif":
+        raise InputError(f"images must be whole or floating-point numbers, got dtype {X.dtype}")
+    if not len(X):
+        raise InputError("X is empty: 0 samples (a minimum of 1 is required)")
+    check_finite(X)
+    return np.asarray(X) if not isinstance(X, np.memmap) else X
+
+
+def describe(X: Any) -> Spec:
+    """Shape and scaling of X.
+
+    Images are divided by their standard deviation and keep their zero, so that padding stays black. Vectors are
+    centred and divided by one scale for all features, which keeps the distances between samples in proportion;
+    sparse ones keep their zeros.
+    """
+    is_image = X.ndim > 2
+    shape = image_shape(X.shape) if is_image else (int(X.shape[1]),)
+    total = torch.zeros(shape, dtype=torch.float64)
+    square = torch.zeros((), dtype=torch.float64)
+    for start in range(0, X.shape[0], CHUNK):
+        x = take(X, slice(start, start + CHUNK)).double()
+        total += x.sum(0)
+        square += x.square().sum()
+    mean = total / X.shape[0]
+    variance = square / (X.shape[0] * mean.numel()) - mean.square().mean()
+    if is_image:
+        variance = square / (X.shape[0] * mean.numel()) - mean.mean().square()
+    spread = float(variance.clamp(min=0).sqrt())
+    largest = float(mean.abs().max())
+    if spread <= 1e-7 * largest or spread == 0:
+        raise InputError("X is constant: all samples are the same, so there is nothing to cluster")
+    keep_zero = is_image or sp.issparse(X)
+    offset = torch.zeros(()) if keep_zero else mean.float()
+    return Spec(shape, offset, torch.tensor(spread))

@@ -1,0 +1,34 @@
+"""Texts as vectors: tf-idf over the most frequent words, with a state that fits into a model file."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from lsdc.errors import InputError
+
+
+@dataclass(frozen=True)
+class TfIdf:
+    """Words and their inverse document frequencies."""
+
+    words: tuple[str, ...]
+    idf: np.ndarray
+
+    @classmethod
+    def fit(cls, texts: Sequence[str], max_words: int = 2000) -> "TfIdf":
+        """The most frequent words of some texts, without those that carry no meaning by themselves."""
+        vectorizer = TfidfVectorizer(max_features=max_words, stop_words="english", sublinear_tf=True)
+        try:
+            vectorizer.fit(texts)
+        except ValueError:
+            raise InputError("the texts hold no words to tell them apart") from None
+        return cls(tuple(vectorizer.get_feature_names_out()), vectorizer.idf_)
+
+    def transform(self, texts: Sequence[str]) -> sp.csr_matrix:
+        """One row a text, of length one."""
+        vectorizer = TfidfVectorizer(vocabulary=list(self.words), stop_words="english", sublinear_tf=True)
+        vectorizer.idf_ = self.idf
+        return sp.csr_matrix(vectorizer.transform(texts), dtype=np.float32)

@@ -1,0 +1,24 @@
+"""The paper as pure functions of tensors. ``docs/paper-to-code.md`` maps its equations to these names."""
+
+from lsdc.functional.composition import COMPOSITIONS, cutmix, mixup, none, ricap
+from lsdc.functional.losses import balance_loss, consistency_loss, mix_targets, pair_loss, rampup
+from lsdc.functional.similarity import SIMILARITIES, cosine, diffusion, knn, l2, sne
+
+__all__ = [
+    "COMPOSITIONS",
+    "SIMILARITIES",
+    "balance_loss",
+    "consistency_loss",
+    "cosine",
+    "cutmix",
+    "diffusion",
+    "knn",
+    "l2",
+    "mix_targets",
+    "mixup",
+    "none",
+    "pair_loss",
+    "rampup",
+    "ricap",
+    "sne",
+]

@@ -1,0 +1,61 @@
+"""The targets and losses of sections 3.3 and 3.4."""
+
+import math
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from lsdc.functional.similarity import BLOCK, row_blocks
+
+EPS = 1e-7
+
+
+@torch.no_grad()
+def mix_targets(A: Tensor, sigma: Tensor, w: Tensor) -> Tensor:
+    """Y_ij = sum_r w_r A[i, sigma_r(j)]: rows plain, columns composed (equation 6, targets mixed before the loss)."""
+    Y = torch.zeros(A.shape, dtype=torch.promote_types(A.dtype, w.dtype), device=A.device)
+    for rows in row_blocks(len(A)):
+        for part, share in zip(sigma, w, strict=True):
+            Y[rows] += share * A[rows][:, part]
+    return Y
+
+
+def _pair_loss_sum(p: Tensor, p_composed: Tensor, Y: Tensor) -> Tensor:
+    P = (p @ p_composed.T).clamp(0, 1)  # rounding can push a sum of products just over 1
+    return -(Y * (P + EPS).log() + (1 - Y) * (1 - P + EPS).log()).sum()
+
+
+def pair_loss(p: Tensor, p_composed: Tensor, Y: Tensor) -> Tensor:
+    """Binary cross-entropy of P = p p~' against Y, mean over all pairs (equations 4 to 6).
+
+    Larger batches go block by block and are computed again in the backward pass, so that their memory is that
+    of ``Y`` and not of the graph.
+    """
+    if p.dtype in (torch.float16, torch.bfloat16):
+        p, p_composed = p.float(), p_composed.float()
+    n = len(p)
+    if n <= BLOCK:
+        return _pair_loss_sum(p, p_composed, Y) / Y.numel()
+    total = p.new_zeros(())
+    for rows in row_blocks(n):
+        total = total + checkpoint(_pair_loss_sum, p[rows], p_composed, Y[rows], use_reentrant=False)
+    return total / Y.numel()
+
+
+def consistency_loss(p: Tensor, p_augmented: Tensor) -> Tensor:
+    """1/(KN) sum_i |p_i - p'_i|^2 (equation 8 without omega)."""
+    return (p - p_augmented).square().mean()
+
+
+def balance_loss(p: Tensor) -> Tensor:
+    """log K minus the entropy of the mean prediction: 0 for clusters of equal size (not in the paper: decision 4)."""
+    mean = p.mean(0)
+    return math.log(p.shape[1]) + (mean * (mean + EPS).log()).sum()
+
+
+def rampup(t: float, length: float, weight: float) -> float:
+    """omega(t) = weight exp(-5 (1 - t/length)^2), and weight from t >= length on (section 3.4)."""
+    if length <= 0:
+        return float(weight)
+    return weight * math.exp(-5 * (1 - min(t / length, 1.0)) ** 2)

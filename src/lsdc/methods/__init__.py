@@ -1,0 +1,33 @@
+"""The methods, one estimator per file; a new one is a class and an entry here."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from lsdc.errors import InputError, unknown
+from lsdc.methods.base import FORMAT, Estimator
+from lsdc.methods.kmeans import KMeans
+from lsdc.methods.lsdc import LSDC
+from lsdc.training.checkpoint import read_tensors
+
+METHODS: dict[str, type[Estimator]] = {"lsdc": LSDC, "kmeans": KMeans}
+
+
+def load(path: str | os.PathLike[str], **functions: Any) -> Estimator:
+    """A saved model, from its file or its run folder; parts that were given as functions are given again."""
+    path = Path(path)
+    file = path / "model.safetensors" if path.is_dir() else path
+    if path.is_dir() and not file.exists():
+        raise InputError(f"{path}: no model in this folder; the run has not finished, or it is no run folder")
+    tensors, header = read_tensors(file)
+    if header.get("format") != FORMAT:
+        raise InputError(f"{file}: model format {header.get('format')!r}, this version reads {FORMAT}")
+    if header.get("method") not in METHODS:
+        raise unknown("method in the model file", header.get("method"), METHODS)
+    if not isinstance(header.get("params"), dict):
+        raise InputError(f"{file}: the model holds no parameters")
+    header["params"] |= functions
+    return METHODS[header["method"]]._loaded(file, tensors, header)
+
+
+__all__ = ["LSDC", "METHODS", "Estimator", "KMeans", "load"]

@@ -1,0 +1,81 @@
+"""What deep methods share: names to parts, the pretext stage, and encoding all samples with a network."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from lsdc.data.augment import AUGMENTATIONS, Views, build_views
+from lsdc.data.sources import Data
+from lsdc.errors import InputError, unknown
+from lsdc.nn.backbone import Backbone
+from lsdc.nn.network import BACKBONES, Network, seeded
+from lsdc.pretext import PRETEXTS
+from lsdc.training import device as devices
+from lsdc.training.loop import Context, Record, train
+from lsdc.training.plan import Frozen, Plan
+from lsdc.training.rng import derive
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Frozen)
+
+
+def part(kind: str, value: Any, table: Mapping[str, T]) -> T:
+    """A part by its name, or the part itself."""
+    if callable(value):
+        return value  # type: ignore[no-any-return]
+    if not isinstance(value, str) or value not in table:
+        raise unknown(kind, value, table)
+    return table[value]
+
+
+def validated(settings: Callable[..., S], values: dict[str, Any], prefix: str = "") -> S:
+    """Settings from values; the first bad one is named in one line."""
+    try:
+        return settings(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"][:1]))
+        if first["type"] == "extra_forbidden":
+            raise unknown("setting", prefix + field, [prefix + name for name in settings.model_fields]) from None  # type: ignore[attr-defined]
+        raise InputError(f"{prefix}{field}: {first['msg'].lower()}, got {first['input']!r}") from None
+
+
+def build_backbone(name: Any, views: Views, width: float, seed: int) -> Backbone:
+    """The backbone for views of a shape, with seeded weights."""
+    build = part("backbone", name, BACKBONES)
+    backbone = seeded(lambda: build(views.shape, width), derive(seed, "backbone"))
+    if not isinstance(backbone, Backbone):
+        raise InputError(f"backbone {name!r} must build an lsdc.nn.Backbone, got {type(backbone).__name__}")
+    return backbone
+
+
+def views_of(augment: Any, shape: tuple[int, ...]) -> Views:
+    """The views for samples of a shape."""
+    part("augment", augment, AUGMENTATIONS)
+    return build_views(augment, shape)
+
+
+def pretrain(backbone: Backbone, pretext: Any, plan: Plan, views: Views, data: Data, context: Context) -> list[Record]:
+    """Train the backbone on the pretext task."""
+    build = part("pretext", pretext, PRETEXTS)
+    objective = seeded(lambda: build(backbone, views), derive(context.seed, "pretext"))
+    return train(objective, data, plan, context) if objective is not None else []
+
+
+@torch.no_grad()
+def encode(
+    network: Network, views: Views, data: Data, device: torch.device
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Features and probabilities of all samples, in evaluation mode."""
+    devices.place(network, device).eval()
+    features, probabilities = [], []
+    with devices.precision(device):
+        for x in data.chunks():
+            output = network(views.plain(devices.move(x, device)))
+            features.append(output.f.float().cpu())
+            probabilities.append(output.p.float().cpu())
+    return torch.cat(features).numpy(), torch.cat(probabilities).numpy()

@@ -1,0 +1,245 @@
+"""LSD-C: linearly separable deep clusters. The training step is the paper's sections 3.2 to 3.4 on one screen."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from lsdc.data.augment import Views
+from lsdc.data.sampler import Batch
+from lsdc.data.sources import Data
+from lsdc.errors import InputError
+from lsdc.functional import COMPOSITIONS, balance_loss, consistency_loss, mix_targets, pair_loss, rampup
+from lsdc.methods.base import Estimator
+from lsdc.methods.deep import build_backbone, encode, part, pretrain, views_of
+from lsdc.methods.memory import Memory
+from lsdc.methods.settings import Settings, bind_similarity, resolve
+from lsdc.nn.network import HEADS, Network, seeded
+from lsdc.training import device as devices
+from lsdc.training.health import Health
+from lsdc.training.loop import Context, Record, train
+from lsdc.training.rng import derive
+
+
+class Clustering:
+    """The objective of the clustering stage (section 3.4)."""
+
+    name = "clustering"
+
+    def __init__(self, network: Network, views: Views, similarity: Any, composition: Any, settings: Settings) -> None:
+        labelling = settings.labelling
+        self.settings, self.network, self.views = settings, network, views
+        self.similarity = bind_similarity(similarity, labelling, settings.n_clusters)
+        self.compose = part("composition", composition, COMPOSITIONS)
+        n_values = network.backbone.n_features if labelling.space == "features" else settings.n_clusters
+        self.memory = Memory(max(0, labelling.pool - settings.plan.batch_size), n_values)
+        self.module = nn.ModuleDict({"network": network, "memory": self.memory})
+        self.health = Health()
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        net, rng = self.network, batch.rng
+        x, x1, x2 = self.views.plain(batch.x), self.views.augment(batch.x, rng), self.views.augment(batch.x, rng)
+        f, logits, p = net(x)
+        A = self.label(f if self.settings.labelling.space == "features" else logits, batch.indices)
+        (x1, x2), sigma, w = self.compose((x1, x2), rng)
+        p1, p2 = net(x1).p, net(x2).p
+        pair = pair_loss(p, p1, mix_targets(A, sigma, w))
+        consistency = consistency_loss(p1, p2)
+        omega = rampup(batch.t, self.settings.rampup, self.settings.consistency)
+        loss = pair + omega * consistency + self.settings.balance * balance_loss(p)
+        return {"loss": loss, "pair": pair, "consistency": consistency, **watched(f, p, A)}
+
+    def label(self, f: Tensor, indices: Tensor) -> Tensor:
+        """A of the batch, its neighbours chosen among the batch and the samples remembered from before."""
+        f = f.detach().float()
+        ids = indices.to(f.device)
+        A = self.similarity(self.memory.pooled(f, ids))[: len(f), : len(f)]
+        self.memory.store(f, ids)
+        return A
+
+    def summary(self, record: Record) -> Record:
+        return self.health(record)
+
+
+@torch.no_grad()
+def watched(f: Tensor, p: Tensor, A: Tensor) -> dict[str, Tensor]:
+    """What the health checks look at: cluster shares, confidence, density of A, spread of the features."""
+    confidence, cluster = p.max(1)
+    spread = f.float().var(0, correction=0).sum() / f.float().square().sum(1).mean().clamp(min=1e-30)
+    return {
+        "shares": torch.bincount(cluster, minlength=p.shape[1]) / len(p),
+        "confident": (confidence > 0.9).float().mean(),
+        "density": A.mean(),
+        "spread": spread.sqrt(),
+    }
+
+
+class LSDC(Estimator):
+    """Group samples into linearly separable clusters of learned features.
+
+    Parameters
+    ----------
+    n_clusters : int
+        The number of clusters K.
+    similarity : {"diffusion", "knn", "sne", "cosine", "l2"} or callable ``f -> A``
+        How the pairwise labels are made.
+    k : int or "auto"
+        Neighbours of a sample, for "knn" and "diffusion"; "auto" brings the density of A near 1/K.
+    tau, temperature : float
+        Threshold of "sne", "cosine" and "l2", temperature of "sne".
+    space : {"features", "predictions"}
+        Where samples are compared; "predictions" is the paper's ablation.
+    pool : int
+        Samples among which neighbours are chosen: the batch and the latest ones before it. 0 is the batch alone.
+    composition : {"auto", "ricap", "mixup", "cutmix", "none"} or callable ``(views, rng) -> (views, sigma, w)``
+        How composed samples are made.
+    consistency, rampup : float
+        Weight of the consistency term, and the epochs in which it grows to it; 0 is the ablation without it.
+    balance : float
+        Weight of an entropy term that favours clusters of equal size; 0 is the paper.
+    backbone : {"auto", "resnet18", "vgg4", "mlp"} or callable ``(shape, width) -> Backbone``
+        The network that makes features.
+    width : float or "auto"
+        Multiplies the network's channels.
+    head : {"normed", "linear", "two-layer"} or callable ``(n_features, n_clusters) -> Module``
+        The classifier; the first two are linear in the features.
+    n_frozen : int or "auto"
+        How many stages of the network stay as the pretext left them.
+    pretext : {"auto", "rotnet", "autoencoder", "none"} or callable ``(backbone, views) -> objective``
+        Self-supervised pretraining.
+    pretext_plan : dict or None
+        Changes to the pretext's training, e.g. ``{"epochs": 20, "lr": 0.01}``.
+    augment : {"auto", "affine", "crop", "crop-flip", "window", "noise", "dropout", "none"} or callable ``(x, rng) -> x``
+        How views of a sample are made.
+    epochs : int or "auto"
+        Passes over the data.
+    batch_size, optimizer, lr, weight_decay, schedule, milestones
+        The training of the clustering stage.
+    random_state : int, RandomState or None
+        The same number gives the same labels, to the bit, on the same machine.
+    device : {"auto", "cpu", "cuda"}
+        Where to compute.
+    n_workers : int
+        Threads that fetch batches ahead; any number gives the same result.
+
+    Attributes
+    ----------
+    labels_ : array (n,)
+        The cluster of each sample of X.
+    history_ : list of dict
+        One record an epoch: losses, clusters alive, density of A, confidence.
+    n_features_in_ : int
+        Values per sample.
+    network_ : Network
+        The trained network.
+    settings_ : dict
+        Every setting of the fit, with nothing left at "auto".
+    """
+
+    method = "lsdc"
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        similarity: Any = "diffusion",
+        k: Any = "auto",
+        tau: float | None = None,
+        temperature: float = 1.0,
+        space: str = "features",
+        pool: int = 1024,
+        composition: Any = "auto",
+        consistency: float = 5.0,
+        rampup: Any = "auto",
+        balance: float = 0.0,
+        backbone: Any = "auto",
+        width: Any = "auto",
+        head: Any = "normed",
+        n_frozen: Any = "auto",
+        pretext: Any = "auto",
+        pretext_plan: Any = None,
+        augment: Any = "auto",
+        epochs: Any = "auto",
+        batch_size: int = 256,
+        optimizer: str = "adam",
+        lr: float = 1e-3,
+        weight_decay: float = 0.0,
+        schedule: str = "cosine",
+        milestones: Any = (),
+        random_state: Any = None,
+        device: str = "auto",
+        n_workers: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.similarity = similarity
+        self.k = k
+        self.tau = tau
+        self.temperature = temperature
+        self.space = space
+        self.pool = pool
+        self.composition = composition
+        self.consistency = consistency
+        self.rampup = rampup
+        self.balance = balance
+        self.backbone = backbone
+        self.width = width
+        self.head = head
+        self.n_frozen = n_frozen
+        self.pretext = pretext
+        self.pretext_plan = pretext_plan
+        self.augment = augment
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.optimizer = optimizer
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.schedule = schedule
+        self.milestones = milestones
+        self.random_state = random_state
+        self.device = device
+        self.n_workers = n_workers
+
+    def _settings(self, data: Data) -> dict[str, Any]:
+        return resolve(self.get_params(), data.spec.shape, len(data)).model_dump(mode="json")
+
+    def _build(self, settings: Settings, seed: int) -> tuple[Network, Views]:
+        architecture = settings.architecture
+        views = views_of(self._part("augment", architecture.augment), self.spec_.shape)
+        backbone = build_backbone(self._part("backbone", architecture.backbone), views, architecture.width, seed)
+        head = part("head", self._part("head", architecture.head), HEADS)
+        build = lambda: head(backbone.n_features, settings.n_clusters)  # noqa: E731
+        return Network(backbone, seeded(build, derive(seed, "head"))), views
+
+    def _part(self, name: str, resolved: str) -> Any:
+        """The function given for a part, else the name that was resolved."""
+        given = getattr(self, name)
+        return given if callable(given) else resolved
+
+    def _fit(self, data: Data, context: Context) -> None:
+        settings = Settings(**self.settings_)
+        network, views = self._build(settings, context.seed)
+        pretext = self._part("pretext", settings.pretext)
+        self.history_ = pretrain(network.backbone, pretext, settings.pretext_plan, views, data, context)
+        network.backbone.freeze(settings.architecture.n_frozen)
+        composition = self._part("composition", settings.composition)
+        similarity = self._part("similarity", settings.labelling.similarity)
+        objective = Clustering(network, views, similarity, composition, settings)
+        self.history_ += train(objective, data, settings.plan, context)
+        self.network_, self._views = network, views
+
+    def _encode(self, data: Data) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return encode(self.network_, self._views, data, devices.choose(self.device))
+
+    def _state(self) -> dict[str, Tensor]:
+        return self.network_.state_dict()
+
+    def _restore(self, tensors: dict[str, Tensor], settings: dict[str, Any]) -> None:
+        for name in ("backbone", "head", "augment"):
+            value = getattr(self, name)
+            if isinstance(value, str) and ":" in value:
+                raise InputError(f"the model was fitted with its own {name} ({value}); load it with {name}=that function")
+        self.network_, self._views = self._build(Settings(**settings), 0)
+        self.network_.load_state_dict(tensors)
+        self.network_.eval()

@@ -1,0 +1,41 @@
+"""What every backbone is: a row of stages, the first of which can be frozen."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+class Backbone(nn.Module):
+    """Features ``f = Phi(x)``; ``stages`` are the units of freezing (section 3.1: keep the earlier layers)."""
+
+    def __init__(self, stages: Sequence[nn.Module], n_features: int) -> None:
+        super().__init__()
+        self.stages = nn.ModuleList(stages)
+        self.n_features = n_features
+        self.n_frozen = 0
+
+    def freeze(self, n_stages: int) -> None:
+        """Keep the first ``n_stages`` stages as they are: no gradient, and batch norm uses its stored statistics."""
+        if not 0 <= n_stages <= len(self.stages):
+            raise ValueError(f"n_frozen must be between 0 and {len(self.stages)} for this network, got {n_stages}")
+        self.n_frozen = n_stages
+        for i, stage in enumerate(self.stages):
+            stage.requires_grad_(i >= n_stages)
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> "Backbone":
+        """As usual, but frozen stages stay in evaluation mode."""
+        super().train(mode)
+        for stage in self.stages[: self.n_frozen]:
+            stage.eval()
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Features (N, D)."""
+        with torch.no_grad():
+            for stage in self.stages[: self.n_frozen]:
+                x = stage(x)
+        for stage in self.stages[self.n_frozen :]:
+            x = stage(x)
+        return x.flatten(1)

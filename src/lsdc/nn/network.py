@@ -1,0 +1,79 @@
+"""The network of the paper: features from a backbone, probabilities from a linear layer and a softmax (section 3)."""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from lsdc.nn.backbone import Backbone
+from lsdc.nn.mlp import mlp
+from lsdc.nn.resnet import resnet18
+from lsdc.nn.vgg import vgg4
+
+T = TypeVar("T")
+BackboneBuilder = Callable[..., Backbone]
+
+BACKBONES: dict[str, BackboneBuilder] = {"resnet18": resnet18, "vgg4": vgg4, "mlp": mlp}
+
+
+class Output(NamedTuple):
+    """Features (N, D), logits and probabilities (N, K)."""
+
+    f: Tensor
+    logits: Tensor
+    p: Tensor
+
+
+class Network(nn.Module):
+    """``f = Phi(x)``, ``p = softmax(Psi(f))``."""
+
+    def __init__(self, backbone: Backbone, head: nn.Module) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.head = head
+
+    def forward(self, x: Tensor) -> Output:
+        f = self.backbone(x)
+        logits = self.head(f).float()
+        return Output(f, logits, logits.softmax(1))
+
+
+def linear(n_features: int, n_clusters: int) -> nn.Module:
+    """A linear layer: the paper's classifier."""
+    return nn.Linear(n_features, n_clusters)
+
+
+def normed(n_features: int, n_clusters: int) -> nn.Module:
+    """A linear layer on standardised features that starts out nearly undecided; still linear in the features.
+
+    Every cluster begins with the same claim on every sample, whatever the scale of the features, so that none dies
+    before the labels are felt (decision 2).
+    """
+    layer = nn.Linear(n_features, n_clusters)
+    nn.init.normal_(layer.weight, std=0.1 / n_features**0.5)
+    nn.init.zeros_(layer.bias)
+    return nn.Sequential(nn.BatchNorm1d(n_features, affine=False), layer)
+
+
+def two_layer(n_features: int, n_clusters: int) -> nn.Module:
+    """Two layers: the non-linear classifier of the supplementary's ablation."""
+    return nn.Sequential(nn.Linear(n_features, n_features), nn.ReLU(inplace=True), nn.Linear(n_features, n_clusters))
+
+
+HEADS: dict[str, Callable[[int, int], nn.Module]] = {"linear": linear, "normed": normed, "two-layer": two_layer}
+
+
+def auto_backbone(shape: tuple[int, ...]) -> str:
+    """Vectors take the MLP, small grey images VGG-4, all other images ResNet-18."""
+    if len(shape) == 1:
+        return "mlp"
+    channels, height, width = shape
+    return "vgg4" if channels == 1 and max(height, width) <= 32 else "resnet18"
+
+
+def seeded(build: Callable[[], T], seed: int) -> T:
+    """Build something whose initial weights depend on ``seed`` only, and leave torch's global state as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return build()

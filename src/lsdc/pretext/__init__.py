@@ -1,0 +1,7 @@
+"""Self-supervised pretraining of the backbone (section 3.1): objectives for the one epoch loop."""
+
+from lsdc.pretext.autoencoder import DenoisingAutoencoder
+from lsdc.pretext.pretexts import PRETEXTS, Pretext
+from lsdc.pretext.rotnet import RotNet
+
+__all__ = ["PRETEXTS", "DenoisingAutoencoder", "Pretext", "RotNet"]

@@ -1,0 +1,34 @@
+"""RotNet: which of four rotations was applied? (section 3.1; Gidaris et al. 2018)"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lsdc.data.augment import Views
+from lsdc.data.sampler import Batch
+from lsdc.errors import InputError
+from lsdc.nn.backbone import Backbone
+
+
+class RotNet:
+    """Each image is shown in all four rotations, and the network tells which is which."""
+
+    name = "pretext"
+
+    def __init__(self, backbone: Backbone, views: Views) -> None:
+        if len(views.shape) != 3 or views.shape[1] != views.shape[2]:
+            raise InputError(f"pretext 'rotnet' needs square images, got samples of shape {views.shape}")
+        self.module = nn.ModuleDict({"backbone": backbone, "head": nn.Linear(backbone.n_features, 4)})
+        self.augment = views.augment
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        x = self.augment(batch.x, batch.rng)
+        rotated = torch.cat([x, *(x.rot90(turns, (2, 3)) for turns in (1, 2, 3))])
+        turns = torch.arange(4, device=x.device).repeat_interleave(len(x))
+        logits = self.module["head"](self.module["backbone"](rotated))
+        return {"loss": F.cross_entropy(logits.float(), turns), "accuracy": (logits.argmax(1) == turns).float().mean()}
+
+    def summary(self, record: dict[str, Any]) -> dict[str, Any]:
+        return {}

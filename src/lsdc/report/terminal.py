@@ -1,0 +1,103 @@
+"""A run in the terminal: a live line per stage while it works, tables when it is done."""
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from lsdc.metrics import Scores
+from lsdc.training.loop import Progress as Step
+
+EVERY = 10.0  # seconds between lines where the output is not a terminal
+
+
+def describe(record: dict[str, Any]) -> str:
+    """The few figures of an epoch that a person follows."""
+    parts = [f"loss {record['loss']:.4f}"]
+    if "accuracy" in record:
+        parts.append(f"accuracy {record['accuracy']:.0%}")
+    if "shares" in record:
+        parts.append(f"{record['alive']}/{len(record['shares'])} clusters alive")
+        parts.append(f"{record['confident']:.0%} confident")
+    return " · ".join(parts)
+
+
+class Live:
+    """Shows the steps of a fit: pass it as ``monitor``."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.bars = Progress(
+            TextColumn("{task.fields[stage]:<10}"),
+            BarColumn(bar_width=24),
+            TextColumn("epoch {task.fields[epoch]}/{task.fields[epochs]}"),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            TextColumn("{task.fields[figures]}", style="dim"),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self.tasks: dict[str, Any] = {}
+        self.said = 0.0
+
+    def __enter__(self) -> Self:
+        self.bars.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.bars.stop()
+
+    def __call__(self, step: Step) -> None:
+        if step.stage not in self.tasks:
+            self.tasks[step.stage] = self.bars.add_task(
+                step.stage, total=step.epochs, stage=step.stage, epoch=0, epochs=step.epochs, figures=""
+            )
+        task = self.tasks[step.stage]
+        if step.record is None:
+            self.bars.update(task, completed=step.epoch - 1 + step.step / step.steps)
+            return
+        figures = describe(step.record)
+        self.bars.update(task, completed=step.epoch, epoch=step.epoch, figures=figures)
+        if not self.console.is_terminal and (step.epoch == step.epochs or time.monotonic() - self.said > EVERY):
+            self.said = time.monotonic()
+            self.console.print(f"{step.stage}: epoch {step.epoch}/{step.epochs} · {figures}", highlight=False)
+
+
+def scores_table(rows: dict[str, Scores], title: str) -> Table:
+    """One line a method: ACC, NMI, ARI, and what the confident samples (above 0.9) are worth."""
+    table = Table(title=title, title_justify="left", header_style="bold")
+    table.add_column("method")
+    for name in ("ACC", "NMI", "ARI", "confident", "their ACC"):
+        table.add_column(name, justify="right")
+    best = max((s.acc for s in rows.values()), default=0.0)
+    for name, s in rows.items():
+        sure = "-" if np.isnan(s.confident_share) else f"{s.confident_share:.0%}"
+        sure_acc = "-" if np.isnan(s.confident_acc) else f"{s.confident_acc:.3f}"
+        style = "bold green" if s.acc == best else ""
+        table.add_row(Text(name), f"{s.acc:.3f}", f"{s.nmi:.3f}", f"{s.ari:.3f}", sure, sure_acc, style=style)
+    return table
+
+
+def sizes_table(labels: np.ndarray, confidence: np.ndarray, n_clusters: int) -> Table:
+    """How many samples each cluster holds, and how sure the model is of them."""
+    table = Table(header_style="bold")
+    for name in ("cluster", "samples", "share", "mean confidence", "confident"):
+        table.add_column(name, justify="right")
+    for cluster in range(n_clusters):
+        mine = confidence[labels == cluster]
+        mean, sure = (f"{mine.mean():.2f}", f"{(mine > 0.9).mean():.0%}") if len(mine) else ("-", "-")
+        table.add_row(str(cluster), f"{len(mine):,}", f"{len(mine) / max(len(labels), 1):.1%}", mean, sure)
+    return table
+
+
+def names_table(kind: str, entries: Sequence[tuple[str, str]]) -> Table:
+    """Names with a sentence each."""
+    table = Table(title=kind, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+    for name, about in entries:
+        table.add_row(Text(name, style="bold"), Text(about))
+    return table

@@ -1,0 +1,39 @@
+"""Where and in which precision: fp32 on CPUs (bf16 can kill the process there), bf16 autocast on CUDA."""
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor, nn
+
+from lsdc.errors import InputError
+
+
+def choose(name: str) -> torch.device:
+    """``auto`` is a GPU if there is one, else the CPU."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError):
+        raise InputError(f"device must be 'auto', 'cpu' or 'cuda', got {name!r}") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"device {name!r} was asked for, but PyTorch sees no GPU here; use 'auto' or 'cpu'")
+    return device
+
+
+def precision(device: torch.device) -> AbstractContextManager[object]:
+    """The autocast context of a training or prediction step."""
+    if device.type == "cuda":
+        return torch.autocast("cuda", dtype=torch.bfloat16)
+    return nullcontext()
+
+
+def place(module: nn.Module, device: torch.device) -> nn.Module:
+    """Move a module; convolutions run in channels-last order, 1.2 to 3 times faster on the CPUs measured."""
+    return module.to(device=device, memory_format=torch.channels_last)
+
+
+def move(x: Tensor, device: torch.device) -> Tensor:
+    """Move a batch, images in channels-last order."""
+    x = x.to(device, non_blocking=True)
+    return x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x

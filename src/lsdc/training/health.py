@@ -1,0 +1,67 @@
+"""The known ways in which deep clustering dies, watched every epoch without labels."""
+
+import math
+import warnings
+from typing import Any
+
+from lsdc.errors import HealthWarning
+
+ALIVE = 0.05  # a cluster lives if it holds at least this part of the even share 1/K
+PATIENCE = 3  # epochs a symptom must last before it is worth a warning: the first ones are always rough
+
+
+def clusters_alive(shares: list[float]) -> int:
+    """How many clusters hold at least a twentieth of an even share."""
+    return sum(share >= ALIVE / len(shares) for share in shares)
+
+
+def assignment_entropy(shares: list[float]) -> float:
+    """Entropy of the cluster sizes over log K: 1 for equal sizes, 0 for a single cluster."""
+    entropy = -sum(share * math.log(share) for share in shares if share > 0)
+    return entropy / math.log(len(shares)) if len(shares) > 1 else 1.0
+
+
+def symptoms(record: dict[str, Any]) -> dict[str, str]:
+    """What looks bad in one epoch's record, in plain words, with what to try."""
+    shares, found = record["shares"], {}
+    n = len(shares)
+    alive = clusters_alive(shares)
+    if max(shares) > 0.95 and n > 1:
+        found["collapsed"] = (
+            f"{max(shares):.0%} of the samples fall into one cluster; try a smaller lr or weight_decay, "
+            "a larger balance, or another pretext"
+        )
+    elif alive < n:
+        found["dead"] = (
+            f"{n - alive} of {n} clusters are (nearly) empty; if you expect {n}, try a larger balance, a k nearer to "
+            "batch_size / n_clusters, or another random_state; otherwise a smaller n_clusters"
+        )
+    density = record.get("density")
+    if density is not None and not 0.25 / n < density < 4 / n and n > 1:
+        low = density < 1 / n
+        found["density"] = (
+            f"the pairwise labels connect {density:.1%} of the pairs where 1/K is {1 / n:.1%}, so clusters tend to "
+            f"{'die' if low else 'merge'}; try a {'larger' if low else 'smaller'} k (or a {'looser' if low else 'stricter'} tau)"
+        )
+    if record.get("spread", 1.0) < 1e-3:
+        found["shrunk"] = "the features shrink to a point; try a smaller weight_decay or lr, or freeze more stages"
+    return found
+
+
+class Health:
+    """Adds ``alive`` and ``entropy`` to each record and warns once of each symptom that lasts."""
+
+    def __init__(self) -> None:
+        self.lasting: dict[str, int] = {}
+
+    def __call__(self, record: dict[str, Any]) -> dict[str, Any]:
+        found = symptoms(record)
+        self.lasting = {kind: self.lasting.get(kind, 0) + 1 for kind in found}
+        for kind, message in found.items():
+            if self.lasting[kind] == PATIENCE:
+                warnings.warn(f"epoch {record['epoch']}: {message}", HealthWarning, stacklevel=2)
+        return {
+            "alive": clusters_alive(record["shares"]),
+            "entropy": assignment_entropy(record["shares"]),
+            "health": sorted(found),
+        }

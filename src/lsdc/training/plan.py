@@ -1,0 +1,51 @@
+"""How a stage is trained: a frozen, validated object, and the learning rate as a function of time."""
+
+import math
+from typing import Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from torch import nn
+
+Optimizer = Literal["sgd", "adam", "adamw"]
+Schedule = Literal["constant", "steps", "cosine"]
+
+
+class Frozen(BaseModel):
+    """The base of all settings: immutable, complete, and strict about names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Plan(Frozen):
+    """Epochs, batches, optimiser and schedule of one stage."""
+
+    epochs: NonNegativeInt
+    batch_size: PositiveInt = 256
+    optimizer: Optimizer = "sgd"
+    lr: PositiveFloat = 0.1
+    momentum: float = Field(0.9, ge=0, lt=1)
+    weight_decay: NonNegativeFloat = 5e-4
+    schedule: Schedule = "constant"
+    milestones: tuple[PositiveInt, ...] = ()
+    gamma: float = Field(0.1, gt=0, le=1)
+    warmup: NonNegativeFloat = 0.0
+
+    def lr_at(self, t: float) -> float:
+        """The learning rate at time ``t``, in epochs."""
+        if t < self.warmup:
+            return self.lr * (t + 1e-3) / self.warmup
+        if self.schedule == "steps":
+            return self.lr * self.gamma ** sum(t >= m for m in self.milestones)
+        if self.schedule == "cosine":
+            done = (t - self.warmup) / max(self.epochs - self.warmup, 1e-9)
+            return self.lr * 0.5 * (1 + math.cos(math.pi * min(done, 1.0)))
+        return self.lr
+
+    def build_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
+        """The optimiser over everything in ``module`` that is not frozen."""
+        parameters = [p for p in module.parameters() if p.requires_grad]
+        if self.optimizer == "sgd":
+            return torch.optim.SGD(parameters, self.lr, self.momentum, weight_decay=self.weight_decay)
+        build = torch.optim.Adam if self.optimizer == "adam" else torch.optim.AdamW
+        return build(parameters, self.lr, weight_decay=self.weight_decay)

@@ -1,0 +1,180 @@
+"""The run folder: everything a run was, is and found out, as files that appear whole or not at all."""
+
+import csv
+import hashlib
+import io
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from lsdc.errors import InputError
+from lsdc.training.checkpoint import Checkpoint, write_atomic
+
+PACKAGES = ("lsd-clusters", "torch", "numpy", "scipy", "scikit-learn", "safetensors", "pydantic")
+
+
+class Run:
+    """A folder with config.json, environment.json, metrics.jsonl, labels.csv, model.safetensors and checkpoint/."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.fingerprint = ""
+        self.source: dict[str, Any] = {}  # where the data came from, for config.json
+        self.ids: Sequence[object] | None = None  # the names of the samples, for labels.csv
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], overwrite: bool = False) -> "Run":
+        """A new folder; an existing one is refused unless it is empty, or is a run and ``overwrite`` is set."""
+        path = Path(path)
+        try:
+            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+                if not path.is_dir() or not (path / "config.json").exists():
+                    raise InputError(f"{path}: exists and is not a run folder; choose another place with --out")
+                if not overwrite:
+                    raise InputError(f"{path}: a run is there already; use --resume, --overwrite or another --out")
+                shutil.rmtree(path)
+            path.mkdir(parents=True, exist_ok=True)
+            (path / ".write-test").touch()
+            (path / ".write-test").unlink()
+        except OSError as error:
+            raise InputError(f"{path}: cannot write there ({error.strerror})") from None
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> "Run":
+        """An existing run."""
+        path = Path(path)
+        if not (path / "config.json").is_file():
+            raise InputError(f"{path}: not a run folder (it has no config.json)")
+        return cls(path)
+
+    def bind(self, settings: dict[str, Any]) -> None:
+        """Tie checkpoints to the settings and the data they were made with."""
+        self.fingerprint = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+
+    def write_json(self, name: str, content: dict[str, Any]) -> None:
+        """A JSON file of the run."""
+        write_atomic(self.path / name, (json.dumps(content, indent=2) + "\n").encode())
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """A JSON file of the run."""
+        try:
+            content = json.loads((self.path / name).read_text())
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self.path / name}: cannot be read ({error})") from None
+        if not isinstance(content, dict):
+            raise InputError(f"{self.path / name}: should hold a JSON object")
+        return content
+
+    def write_labels(self, ids: Sequence[object], labels: Iterable[int], confidence: Iterable[float]) -> None:
+        """labels.csv: one line a sample."""
+        write_atomic(self.path / "labels.csv", labels_csv(ids, labels, confidence).encode())
+
+    def read_labels(self) -> tuple[list[str], np.ndarray, np.ndarray]:
+        """Ids, clusters and confidences of labels.csv."""
+        path = self.path / "labels.csv"
+        try:
+            with path.open(newline="") as file:
+                rows = list(csv.DictReader(file))
+            clusters = np.array([int(row["cluster"]) for row in rows], np.int64)
+            return [row["id"] for row in rows], clusters, np.array([float(row["confidence"]) for row in rows])
+        except FileNotFoundError:
+            raise InputError(f"{path}: not there; the run has not finished (lsdc fit ... --resume)") from None
+        except (KeyError, ValueError, TypeError) as error:
+            raise InputError(f"{path}: not a labels file ({error})") from None
+
+    def _checkpoint(self, stage: str) -> Path:
+        return self.path / "checkpoint" / f"{stage}.safetensors"
+
+    def restore(self, stage: str) -> Checkpoint | None:
+        """The last state of a stage, if there is one; metrics.jsonl is cut back to it."""
+        path = self._checkpoint(stage)
+        if not path.exists():
+            return None
+        checkpoint, header = Checkpoint.read(path)
+        if header.get("fingerprint") != self.fingerprint:
+            raise InputError(f"{path}: belongs to a run with other settings or data; use --overwrite to start again")
+        self._cut_metrics(stage, len(checkpoint.history))
+        return checkpoint
+
+    def keep(self, stage: str, checkpoint: Checkpoint) -> None:
+        """Store the state of a stage and append its newest record to metrics.jsonl."""
+        with (self.path / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps(checkpoint.history[-1]) + "\n")
+        checkpoint.write(self._checkpoint(stage), {"fingerprint": self.fingerprint, "stage": stage})
+
+    def _cut_metrics(self, stage: str, epochs: int) -> None:
+        path = self.path / "metrics.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        kept = []
+        for line in lines:
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue  # the line that was being written when the run was stopped
+            if record.get("stage") != stage or record.get("epoch", 0) <= epochs:
+                kept.append(line)
+        write_atomic(path, "".join(f"{line}\n" for line in kept).encode())
+
+
+def labels_csv(ids: Sequence[object], labels: Iterable[int], confidence: Iterable[float]) -> str:
+    """The text of a labels file: id or path, cluster, confidence."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("id", "cluster", "confidence"))
+    writer.writerows((i, int(c), f"{p:.6f}") for i, c, p in zip(ids, labels, confidence, strict=True))
+    return text.getvalue()
+
+
+def environment() -> dict[str, Any]:
+    """Versions, hardware and the commit of the code, as far as they can be told."""
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = None
+    gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return {
+        "python": sys.version.split()[0],
+        "packages": versions,
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "gpus": gpus,
+        "commit": _commit(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def _commit() -> str | None:
+    """The git commit of the package's own sources, if it runs from a checkout; '+' if they were changed."""
+    here = Path(__file__).parent
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", "-C", str(here), *words], capture_output=True, text=True, timeout=5, check=True)
+        return done.stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # installed inside somebody else's checkout: not ours
+        return git("describe", "--always", "--dirty=+", "--abbrev=40", "--exclude=*")
+    except (OSError, subprocess.SubprocessError):
+        return None
