@@ -10,7 +10,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 
@@ -42,12 +41,20 @@ out, err = Console(), Console(stderr=True)
 
 DataArgument = Annotated[
     str,
-    typer.Argument(help="a built-in name (lsdc list datasets), a folder of images, or a .npy .npz .csv .parquet .txt .jsonl file"),
+    typer.Argument(
+        help="a built-in name (lsdc list datasets), a folder of images, or a .npy .npz .csv .parquet .txt .jsonl file"
+    ),
 ]
 RunArgument = Annotated[Path, typer.Argument(help="a run folder made by lsdc fit")]
-RootOption = Annotated[Path | None, typer.Option("--data-root", help="where data sets are kept [default: $LSDC_DATA or ~/.cache/lsdc]")]
-SizeOption = Annotated[int, typer.Option("--image-size", min=8, help="side in pixels to which images of a folder are scaled")]
-ColumnOption = Annotated[str | None, typer.Option("--column", help="the column of a CSV or field of a JSONL file that holds the texts")]
+RootOption = Annotated[
+    Path | None, typer.Option("--data-root", help="where data sets are kept [default: $LSDC_DATA or ~/.cache/lsdc]")
+]
+SizeOption = Annotated[
+    int, typer.Option("--image-size", min=8, help="side in pixels to which images of a folder are scaled")
+]
+ColumnOption = Annotated[
+    str | None, typer.Option("--column", help="the column of a CSV or field of a JSONL file that holds the texts")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -60,12 +67,16 @@ def start(version: Annotated[bool, typer.Option("--version", help="show the vers
 @app.command()
 def fit(
     data: DataArgument,
-    clusters: Annotated[int | None, typer.Option("--clusters", "-k", help="how many clusters [default: the data set's classes]")] = None,
+    clusters: Annotated[
+        int | None, typer.Option("--clusters", "-k", help="how many clusters [default: the data set's classes]")
+    ] = None,
     out_: Annotated[Path | None, typer.Option("--out", "-o", help="the run folder [default: runs/NAME]")] = None,
     recipe_: Annotated[str, typer.Option("--recipe", help="a set of settings (lsdc list recipes)")] = "default",
     method: Annotated[str, typer.Option("--method", help="the method (lsdc list methods)")] = "lsdc",
     seed: Annotated[int, typer.Option("--seed", help="the same seed gives the same clusters")] = 0,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="change one setting, e.g. --set epochs=20", metavar="KEY=VALUE")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="change one setting, e.g. --set epochs=20", metavar="KEY=VALUE")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with an interrupted run")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the run that is there")] = False,
     device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda")] = "auto",
@@ -92,7 +103,10 @@ def fit(
     run = Run.open(folder) if resume else Run.create(folder, overwrite)
     run.source = {"source": data, "image_size": image_size, "column": column}
     run.ids = dataset.ids
-    err.print(f"{dataset.name}: {_count(dataset):,} samples, {params['n_clusters']} clusters, {method}, run folder {folder}", highlight=False)
+    err.print(
+        f"{dataset.name}: {_count(dataset):,} samples, {params['n_clusters']} clusters, {method}, run folder {folder}",
+        highlight=False,
+    )
     try:
         with Live(err) as monitor, _readable_warnings(err):
             model.fit(dataset.X, monitor=monitor, **({"resume": run} if resume else {"run": run}))
@@ -145,8 +159,13 @@ def predict(
 @app.command()
 def evaluate(
     run: RunArgument,
-    labels: Annotated[Path | None, typer.Option("--labels", help="true labels, one a line (.txt, .csv) or a .npy file, in the order of the data")] = None,
-    baselines: Annotated[bool, typer.Option("--baselines", help="K-means on the inputs and on the pretext's features, beside")] = False,
+    labels: Annotated[
+        Path | None,
+        typer.Option("--labels", help="true labels, one a line (.txt, .csv) or a .npy file, in the order of the data"),
+    ] = None,
+    baselines: Annotated[
+        bool, typer.Option("--baselines", help="K-means on the inputs and on the pretext's features, beside")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
     data_root: RootOption = None,
 ) -> None:
@@ -157,14 +176,23 @@ def evaluate(
     source = config.get("data", {})
     dataset = None
     if "source" in source and (baselines or labels is None):
-        dataset = open_data(source["source"], _root(data_root), image_size=source["image_size"], column=source["column"])
+        dataset = open_data(
+            source["source"], _root(data_root), image_size=source["image_size"], column=source["column"]
+        )
     y = read_labels(labels) if labels else dataset.y if dataset else None
     n_clusters = int(config["params"]["n_clusters"])
     if y is not None and len(y) != len(assigned):
         raise InputError(f"{labels or source['source']}: {len(y)} labels, but the run has {len(assigned)} samples")
     if y is None:
         if as_json:
-            print(json.dumps({"sizes": cluster_sizes(assigned, n_clusters).tolist(), "confident_share": float((confidence > 0.9).mean())}))
+            print(
+                json.dumps(
+                    {
+                        "sizes": cluster_sizes(assigned, n_clusters).tolist(),
+                        "confident_share": float((confidence > 0.9).mean()),
+                    }
+                )
+            )
             return
         out.print(sizes_table(assigned, confidence, n_clusters))
         err.print("no labels to compare with; give some with --labels FILE", highlight=False)
@@ -271,15 +299,17 @@ def _resumed(stored: dict[str, Any], given: dict[str, Any], clusters: int | None
         given["n_clusters"] = clusters
     for key, value in given.items():
         if json.loads(json.dumps(value)) != params.get(key):
-            raise InputError(f"{folder}: was started with {key}={params.get(key)!r}, not {value!r}; use --overwrite to start again")
+            raise InputError(
+                f"{folder}: was started with {key}={params.get(key)!r}, not {value!r}; use --overwrite to start again"
+            )
     return params
 
 
-class _readable_warnings(warnings.catch_warnings):  # type: ignore[type-arg]
+class _readable_warnings(warnings.catch_warnings[None]):
     """Health warnings as lines on the console instead of Python's format."""
 
     def __init__(self, console: Console) -> None:
-        super().__init__()
+        super().__init__(record=False)
         self.console = console
 
     def __enter__(self) -> None:

@@ -90,7 +90,7 @@ def ari(y: Sequence[Any] | ArrayLike, labels: Sequence[Any] | ArrayLike) -> floa
     expected = a * b / max(n * (n - 1) / 2, 1)
     if (a + b) / 2 == expected:
         return 1.0  # both put everything together, or everything apart
-    return (both - expected) / ((a + b) / 2 - expected)
+    return float((both - expected) / ((a + b) / 2 - expected))
 
 
 def cluster_sizes(labels: ArrayLike, n_clusters: int) -> NDArray[np.int64]:

@@ -112,7 +112,7 @@ def crop_views(shape: tuple[int, ...]) -> Views:
 
 
 def crop_flip_views(shape: tuple[int, ...]) -> Views:
-    """Padding by an eighth of the side, a random crop and a flip: the paper's views of CIFAR (4 of 32) and STL (12 of 96)."""
+    """Padding by an eighth of the side, random crop, flip: the paper's views of CIFAR (4 of 32) and STL (12 of 96)."""
     shift = _padded_crop(shape)
     return Views(shape, _plain, lambda x, rng: flip(shift(x, rng), rng))
 

@@ -30,7 +30,10 @@ def open_data(name: str, root: str | Path = "", *, image_size: int = 32, column:
         hint = f"; did you mean the data set {near[0]!r}?" if near else f" (built in: {', '.join(DATASETS)})"
         raise InputError(f"{name}: no such file, folder or built-in data set{hint}")
     if path.suffix.lower() not in READERS:
-        raise InputError(f"{name}: cannot read {path.suffix or 'a file without ending'}; known are {', '.join(READERS)} and folders of images")
+        raise InputError(
+            f"{name}: cannot read {path.suffix or 'a file without ending'}; "
+            f"known are {', '.join(READERS)} and folders of images"
+        )
     try:
         return READERS[path.suffix.lower()](path, column)
     except (OSError, UnicodeDecodeError) as error:
@@ -75,7 +78,7 @@ def _labelled(path: Path, X: Any, y: Any) -> Dataset:
 
 
 def read_csv(path: Path, column: str | None) -> Dataset:
-    """A table of numbers, or of texts if it has a column ``text`` (or the one named); a column ``id`` names the rows."""
+    """A table of numbers, or of texts if it has a column ``text`` (or the one named); ``id`` names the rows."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         try:
             rows = [row for row in csv.reader(file) if row]
@@ -88,7 +91,7 @@ def read_csv(path: Path, column: str | None) -> Dataset:
     for number, row in enumerate(rows, start=2 if header else 1):
         if len(row) != len(names):
             raise InputError(f"{path}: line {number} has {len(row)} columns, the first has {len(names)}")
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else {name: () for name in names}
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
     return _table(path, columns, column, first_line=2 if header else 1)
 
 
@@ -159,6 +162,18 @@ def read_jsonl(path: Path, column: str | None) -> Dataset:
     if not texts:
         raise InputError(f"{path}: is empty")
     return Dataset(str(path), texts, ids=ids)
+
+
+def read_labels(path: Path) -> np.ndarray:
+    """True labels for evaluation: a .npy file, or one label a line (the last column of a CSV, its header skipped)."""
+    try:
+        if path.suffix.lower() == ".npy":
+            return np.asarray(np.load(path, allow_pickle=False)).ravel()
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = [row[-1] for row in csv.reader(file) if row]
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from None
+    return np.array(rows[1:] if rows and rows[0].lower() in ("label", "labels", "y", "class", "target") else rows)
 
 
 READERS: dict[str, Callable[[Path, str | None], Dataset]] = {

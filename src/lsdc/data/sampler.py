@@ -24,4 +24,4 @@ def batches(n: int, batch_size: int, rng: torch.Generator) -> list[Tensor]:
     """
     order = torch.randperm(n, generator=rng)
     size = min(n, batch_size)
-    return list(order[: n - n % size].split(size))
+    return list(torch.split(order[: n - n % size], size))

@@ -46,14 +46,14 @@ class Data:
 
     def chunks(self, size: int = 1024) -> Iterator[Tensor]:
         """All samples in order."""
-        return (self.batch(i) for i in torch.arange(len(self)).split(size))
+        return (self.batch(i) for i in torch.split(torch.arange(len(self)), size))
 
 
 def take(X: Any, rows: Any) -> Tensor:
     """Some rows of X as floats: sparse ones made dense, images with their channels first."""
     part = X[rows]
     part = part.toarray() if sp.issparse(part) else np.asarray(part)
-    x = torch.from_numpy(np.ascontiguousarray(part, np.float32))
+    x = torch.from_numpy(np.array(part, np.float32))
     if x.ndim == 3:
         return x[:, None]
     return x.permute(0, 3, 1, 2) if x.ndim == 4 and x.shape[3] in CHANNELS else x

@@ -2,12 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from lsdc.errors import InputError
+
+
+def are_texts(X: Any) -> bool:
+    """Whether X is a list (or tuple) of strings."""
+    return isinstance(X, (list, tuple)) and len(X) > 0 and all(isinstance(item, str) for item in X)
 
 
 @dataclass(frozen=True)

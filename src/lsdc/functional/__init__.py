@@ -1,7 +1,7 @@
 """The paper as pure functions of tensors. ``docs/paper-to-code.md`` maps its equations to these names."""
 
 from lsdc.functional.composition import COMPOSITIONS, cutmix, mixup, none, ricap
-from lsdc.functional.losses import balance_loss, consistency_loss, mix_targets, pair_loss, rampup
+from lsdc.functional.losses import balance_loss, consistency_loss, mix_targets, pair_loss, positive_weight, rampup
 from lsdc.functional.similarity import SIMILARITIES, cosine, diffusion, knn, l2, sne
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "mixup",
     "none",
     "pair_loss",
+    "positive_weight",
     "rampup",
     "ricap",
     "sne",

@@ -26,7 +26,8 @@ def _integer(high: int, rng: torch.Generator) -> int:
 def beta(alpha: float, rng: torch.Generator) -> float:
     """One draw from Beta(alpha, alpha) by Joehnk's rejection; torch's own sampler takes no generator."""
     while True:
-        a, b = _uniform(rng) ** (1 / alpha), _uniform(rng) ** (1 / alpha)
+        a: float = _uniform(rng) ** (1 / alpha)
+        b: float = _uniform(rng) ** (1 / alpha)
         if 0 < a + b <= 1:
             return a / (a + b)
 
@@ -43,7 +44,8 @@ def _shares(w: list[float], x: Tensor) -> Tensor:
 def _need_images(name: str, x: Tensor) -> None:
     if x.ndim != 4:
         raise ValueError(
-            f"composition {name!r} needs images (n, c, h, w), got shape {tuple(x.shape)}; vectors take 'mixup' or 'none'"
+            f"composition {name!r} needs images (n, c, h, w), got shape {tuple(x.shape)}; "
+            "vectors take 'mixup' or 'none'"
         )
 
 

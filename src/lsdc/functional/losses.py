@@ -21,26 +21,36 @@ def mix_targets(A: Tensor, sigma: Tensor, w: Tensor) -> Tensor:
     return Y
 
 
-def _pair_loss_sum(p: Tensor, p_composed: Tensor, Y: Tensor) -> Tensor:
+def _pair_loss_sum(p: Tensor, p_composed: Tensor, Y: Tensor, positive: float | Tensor) -> Tensor:
     P = (p @ p_composed.T).clamp(0, 1)  # rounding can push a sum of products just over 1
-    return -(Y * (P + EPS).log() + (1 - Y) * (1 - P + EPS).log()).sum()
+    return -(positive * Y * (P + EPS).log() + (1 - Y) * (1 - P + EPS).log()).sum()
 
 
-def pair_loss(p: Tensor, p_composed: Tensor, Y: Tensor) -> Tensor:
+def pair_loss(p: Tensor, p_composed: Tensor, Y: Tensor, positive: float | Tensor = 1.0) -> Tensor:
     """Binary cross-entropy of P = p p~' against Y, mean over all pairs (equations 4 to 6).
 
-    Larger batches go block by block and are computed again in the backward pass, so that their memory is that
+    ``positive`` weighs the connected pairs (1 in the paper; see ``positive_weight``). Larger batches go block by block and are computed again in the backward pass, so that their memory is that
     of ``Y`` and not of the graph.
     """
     if p.dtype in (torch.float16, torch.bfloat16):
         p, p_composed = p.float(), p_composed.float()
     n = len(p)
     if n <= BLOCK:
-        return _pair_loss_sum(p, p_composed, Y) / Y.numel()
+        return _pair_loss_sum(p, p_composed, Y, positive) / Y.numel()
     total = p.new_zeros(())
     for rows in row_blocks(n):
-        total = total + checkpoint(_pair_loss_sum, p[rows], p_composed, Y[rows], use_reentrant=False)
+        total = total + checkpoint(_pair_loss_sum, p[rows], p_composed, Y[rows], positive, use_reentrant=False)
     return total / Y.numel()
+
+
+def positive_weight(Y: Tensor, n_clusters: int) -> Tensor:
+    """The weight that gives connected pairs the part 1/K of the loss they would have if all of a cluster's were known.
+
+    Not in the paper (decision 2): with it a sparse graph, whose labels are purer, keeps clusters as alive as a dense
+    one.
+    """
+    connected = Y.sum()
+    return (Y.numel() - connected) / (max(n_clusters - 1, 1) * connected)
 
 
 def consistency_loss(p: Tensor, p_augmented: Tensor) -> Tensor:
@@ -49,7 +59,7 @@ def consistency_loss(p: Tensor, p_augmented: Tensor) -> Tensor:
 
 
 def balance_loss(p: Tensor) -> Tensor:
-    """log K minus the entropy of the mean prediction: 0 for clusters of equal size (not in the paper: decision 4)."""
+    """Log K minus the entropy of the mean prediction: 0 for clusters of equal size (not in the paper: decision 4)."""
     mean = p.mean(0)
     return math.log(p.shape[1]) + (mean * (mean + EPS).log()).sum()
 

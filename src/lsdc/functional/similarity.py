@@ -33,6 +33,11 @@ def _squared_distances(a: Tensor, b: Tensor) -> Tensor:
     return (a.square().sum(1, keepdim=True) + b.square().sum(1) - 2 * a @ b.T).clamp_(min=0)
 
 
+def _own(values: Tensor, rows: slice) -> Tensor:
+    """The entries of a block of rows that belong to the samples themselves, as a view."""
+    return values[:, rows].diagonal()
+
+
 def _centred(f: Tensor) -> Tensor:
     """Distances do not change under a shift, but rounding errors shrink with the norms."""
     return f - f.mean(0, keepdim=True)
@@ -66,7 +71,7 @@ def sne(f: Tensor, tau: float, temperature: float = 1.0) -> Tensor:
     p = torch.zeros(n, n, dtype=f.dtype, device=f.device)  # p[i, j] = p_j|i
     for rows in row_blocks(n if n > 1 else 0):
         logits = -_squared_distances(f[rows], f) / temperature**2
-        logits[torch.arange(len(logits)), torch.arange(rows.start, rows.stop)] = -torch.inf  # k != i
+        _own(logits, rows).fill_(-torch.inf)  # k != i
         p[rows] = logits.softmax(1)
     A = torch.empty_like(p)
     for rows in row_blocks(n):
@@ -74,17 +79,17 @@ def sne(f: Tensor, tau: float, temperature: float = 1.0) -> Tensor:
     return A.fill_diagonal_(1)
 
 
-def _connect_nearest(nearest: Callable[[slice], Tensor], f: Tensor) -> Tensor:
-    """A from the neighbours of blocks of rows: connected if either is a neighbour of the other."""
-    n = len(f)
-    A = torch.zeros(n, n, dtype=f.dtype, device=f.device)
-    for rows in row_blocks(n):
-        A[rows].scatter_(1, nearest(rows), 1)
-    for rows in row_blocks(n):  # or: the transpose, in place
-        columns = slice(rows.start, n)
-        either = torch.maximum(A[rows, columns], A[columns, rows].T)
-        A[rows, columns] = either
-        A[columns, rows] = either.T
+def _connect_nearest(nearest: Callable[[slice], Tensor], f: Tensor, rows: int) -> Tensor:
+    """A of the first ``rows`` samples: connected if either is a neighbour (among all of ``f``) of the other."""
+    A = torch.empty(rows, rows, dtype=f.dtype, device=f.device)
+    for block in row_blocks(rows):
+        neighbours = torch.zeros(block.stop - block.start, len(f), dtype=f.dtype, device=f.device)
+        A[block] = neighbours.scatter_(1, nearest(block), 1)[:, :rows]
+    for block in row_blocks(rows):  # or: the transpose, in place
+        rest = slice(block.start, rows)
+        either = torch.maximum(A[block, rest], A[rest, block].T)
+        A[block, rest] = either
+        A[rest, block] = either.T
     return A.fill_diagonal_(1)
 
 
@@ -99,20 +104,21 @@ def knn(f: Tensor, k: int) -> Tensor:
     f = _centred(_prepare(f))
     _check_k(k, len(f))
 
-    def nearest(rows: slice) -> Tensor:
-        distances = _squared_distances(f[rows], f)
-        distances[torch.arange(len(distances)), torch.arange(rows.start, rows.stop)] = torch.inf
-        return distances.topk(k, dim=1, largest=False).indices
+    def nearest(block: slice) -> Tensor:
+        distances = _squared_distances(f[block], f)
+        _own(distances, block).fill_(torch.inf)
+        return distances.topk(k, dim=1, largest=False, sorted=False).indices
 
-    return _connect_nearest(nearest, f)
+    return _connect_nearest(nearest, f, len(f))
 
 
 @torch.no_grad()
-def diffusion(f: Tensor, k: int, alpha: float = 0.99) -> Tensor:
-    """A_ij = [j among the k best reached from i, or i among those of j] (not in the paper: decision 3).
+def diffusion(f: Tensor, k: int, alpha: float = 0.99, rows: int | None = None) -> Tensor:
+    """A_ij = [j among the k best reached from i, or i among those of j] (not in the paper: decision 1).
 
     Nearness by random walks on a sparse kNN graph follows the shape of a cluster, so that at the density near 1/K
     that keeps clusters alive fewer labels are wrong than by plain kNN. Samples that no path joins stay apart.
+    ``rows`` asks for A of the first samples only, with all of ``f`` to walk on.
     """
     f = _prepare(f)
     n = len(f)
@@ -120,16 +126,19 @@ def diffusion(f: Tensor, k: int, alpha: float = 0.99) -> Tensor:
     S = knn(f, min(n - 1, math.ceil(math.log2(n)))).fill_diagonal_(0)
     scale = S.sum(1).rsqrt_()
     S.mul_(scale[:, None]).mul_(scale)
-    # G = D^-1/2 (I - alpha S)^-1 D^-1/2: visits of walks from i to j, over the share of visits any walk pays to j
-    G = torch.cholesky_inverse(torch.linalg.cholesky(S.mul_(-alpha).fill_diagonal_(1)))
-    G.mul_(scale[:, None]).mul_(scale).fill_diagonal_(0)
-    own = torch.arange(n, device=f.device)[:, None]
+    root = torch.linalg.cholesky(S.mul_(-alpha).fill_diagonal_(1))
 
-    def best_reached(rows: slice) -> Tensor:
-        reach, columns = G[rows].topk(k, dim=1)
-        return torch.where(reach > 0, columns, own[rows])  # no path: itself, which the diagonal holds anyway
+    def best_reached(block: slice) -> Tensor:
+        # D^-1/2 (I - alpha S)^-1 D^-1/2: visits of walks from i to j, over the share of visits any walk pays to j
+        start = torch.zeros(n, block.stop - block.start, dtype=f.dtype, device=f.device)
+        start[block].fill_diagonal_(1)
+        visits = torch.cholesky_solve(start, root).T * scale
+        _own(visits, block).fill_(0)
+        reach, columns = visits.topk(k, dim=1, sorted=False)
+        itself = torch.arange(block.start, block.stop, device=f.device)[:, None]
+        return torch.where(reach > 0, columns, itself)  # no path: nobody but itself
 
-    return _connect_nearest(best_reached, f)
+    return _connect_nearest(best_reached, f, rows or n)
 
 
 SIMILARITIES: dict[str, Similarity] = {"l2": l2, "cosine": cosine, "sne": sne, "knn": knn, "diffusion": diffusion}

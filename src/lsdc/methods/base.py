@@ -17,7 +17,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 import lsdc.data.sources as sources
+from lsdc.data import texts
 from lsdc.data.sources import Data, Spec
+from lsdc.data.texts import TfIdf
 from lsdc.errors import InputError
 from lsdc.training import device as devices
 from lsdc.training.checkpoint import write_tensors
@@ -79,10 +81,16 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[
 
         Parameters
         ----------
-        X : array (n, d), sparse matrix, tensor, memmap, or images (n, h, w), (n, h, w, c) or (n, c, h, w)
-        run : a folder in which to keep checkpoints, metrics, labels and the model, so that nothing is lost
-        resume : the folder of an interrupted run to go on with
-        monitor : called with a ``Progress`` after every step and epoch
+        X : array (n, d), sparse matrix, tensor, memmap, images (n, h, w), (n, h, w, c) or (n, c, h, w), or texts
+            The samples, without labels.
+        y : ignored
+            There for scikit-learn.
+        run : path
+            A folder in which to keep checkpoints, metrics, labels and the model, so that nothing is lost.
+        resume : path
+            The folder of an interrupted run to go on with.
+        monitor : callable
+            Called with a ``Progress`` after every step and epoch.
         """
         data = self._data(X, reset=True)
         if not 1 <= self._check_count("n_clusters", self.n_clusters) <= len(data):
@@ -101,7 +109,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each sample, new ones too."""
-        return self.predict_proba(X).argmax(1).astype(np.int64)
+        return np.asarray(self.predict_proba(X).argmax(1), np.int64)
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
         """The probability of each cluster for each sample (n, K)."""
@@ -129,6 +137,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[
         }
         tensors = {f"state/{name}": tensor for name, tensor in self._state().items()}
         tensors |= {"offset": self.spec_.offset, "scale": self.spec_.scale, "labels": torch.from_numpy(self.labels_)}
+        if hasattr(self, "words_"):
+            header["words"] = list(self.words_.words)
+            tensors["idf"] = torch.from_numpy(self.words_.idf)
         try:
             write_tensors(Path(path), tensors, header)
         except OSError as error:
@@ -143,6 +154,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[
             model.n_features_in_ = header["n_features_in"]
             model.history_ = header["history"]
             model.labels_ = tensors["labels"].numpy()
+            if "words" in header:
+                model.words_ = TfIdf(tuple(header["words"]), tensors["idf"].numpy())
             state = {name.removeprefix("state/"): t for name, t in tensors.items() if name.startswith("state/")}
             model._restore(state, header["settings"])
         except InputError:
@@ -155,8 +168,13 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[
 
     def _data(self, X: Any, reset: bool) -> Data:
         """X checked and wrapped; with ``reset`` its shape and scaling become the model's."""
+        shape: tuple[int, ...]
         if isinstance(X, Tensor):
             X = X.detach().cpu().numpy()
+        if texts_given := texts.are_texts(X):
+            X = self._words(X, reset)
+        elif not reset and hasattr(self, "words_"):
+            raise InputError("the model was fitted on texts; X must be a list of strings")
         if not sp.issparse(X) and getattr(X, "ndim", 2) > 2:
             X = sources.check_images(X)
             shape = sources.image_shape(X.shape)
@@ -164,6 +182,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[
             X = self._vectors(X, reset)
             shape = (int(X.shape[1]),)
         if reset:
+            if not texts_given and hasattr(self, "words_"):
+                del self.words_
             if X.shape[0] < 2:
                 raise InputError("X has 1 sample; clustering needs at least 2")
             self.n_features_in_ = int(np.prod(shape))
@@ -171,6 +191,14 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[
         elif shape != self.spec_.shape:
             raise InputError(f"X has samples of shape {shape}, but the model was fitted on {self.spec_.shape}")
         return Data(X, self.spec_)
+
+    def _words(self, X: Any, reset: bool) -> Any:
+        """Texts as tf-idf vectors over the words of the texts the model was fitted on."""
+        if reset:
+            self.words_ = TfIdf.fit(X)
+        elif not hasattr(self, "words_"):
+            raise InputError(f"X is texts, but the model was fitted on samples of shape {self.spec_.shape}")
+        return self.words_.transform(X)
 
     def _vectors(self, X: Any, reset: bool) -> Any:
         """Vectors by scikit-learn's rules, with the row named where a value is not finite."""
@@ -194,7 +222,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[
         try:
             return int(check_random_state(self.random_state).randint(2**31))
         except ValueError:
-            raise InputError(f"random_state must be None, a whole number or a RandomState, got {self.random_state!r}") from None
+            message = f"random_state must be None, a whole number or a RandomState, got {self.random_state!r}"
+            raise InputError(message) from None
 
     def _folder(self, run: Any, resume: Any, settings: dict[str, Any], data: Data) -> Run | None:
         """The run folder of this fit, its config written, ready for checkpoints."""

@@ -38,7 +38,9 @@ class KMeans(Estimator):
 
     method = "kmeans"
 
-    def __init__(self, n_clusters: int = 8, *, n_init: int = 20, random_state: Any = None, device: str = "auto") -> None:
+    def __init__(
+        self, n_clusters: int = 8, *, n_init: int = 20, random_state: Any = None, device: str = "auto"
+    ) -> None:
         self.n_clusters = n_clusters
         self.n_init = n_init
         self.random_state = random_state

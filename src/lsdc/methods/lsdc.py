@@ -1,6 +1,7 @@
 """LSD-C: linearly separable deep clusters. The training step is the paper's sections 3.2 to 3.4 on one screen."""
 
-from typing import Any
+from copy import deepcopy
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch
 from lsdc.data.sources import Data
 from lsdc.errors import InputError
-from lsdc.functional import COMPOSITIONS, balance_loss, consistency_loss, mix_targets, pair_loss, rampup
+from lsdc.functional import COMPOSITIONS, balance_loss, consistency_loss, mix_targets, pair_loss, positive_weight, rampup
 from lsdc.methods.base import Estimator
 from lsdc.methods.deep import build_backbone, encode, part, pretrain, views_of
 from lsdc.methods.memory import Memory
@@ -21,6 +22,7 @@ from lsdc.training import device as devices
 from lsdc.training.health import Health
 from lsdc.training.loop import Context, Record, train
 from lsdc.training.rng import derive
+from lsdc.training.run import Run
 
 
 class Clustering:
@@ -35,27 +37,30 @@ class Clustering:
         self.compose = part("composition", composition, COMPOSITIONS)
         n_values = network.backbone.n_features if labelling.space == "features" else settings.n_clusters
         self.memory = Memory(max(0, labelling.pool - settings.plan.batch_size), n_values)
-        self.module = nn.ModuleDict({"network": network, "memory": self.memory})
-        self.health = Health()
+        self.module: nn.Module = nn.ModuleDict({"network": network, "memory": self.memory})
+        self.health = Health(settings.plan.epochs)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         net, rng = self.network, batch.rng
         x, x1, x2 = self.views.plain(batch.x), self.views.augment(batch.x, rng), self.views.augment(batch.x, rng)
         f, logits, p = net(x)
-        A = self.label(f if self.settings.labelling.space == "features" else logits, batch.indices)
+        A = self.label(f if self.settings.labelling.space == "features" else logits, batch)
         (x1, x2), sigma, w = self.compose((x1, x2), rng)
         p1, p2 = net(x1).p, net(x2).p
-        pair = pair_loss(p, p1, mix_targets(A, sigma, w))
+        Y = mix_targets(A, sigma, w)
+        pair = pair_loss(p, p1, Y, positive_weight(Y, self.settings.n_clusters) if self.settings.weighted else 1.0)
         consistency = consistency_loss(p1, p2)
         omega = rampup(batch.t, self.settings.rampup, self.settings.consistency)
-        loss = pair + omega * consistency + self.settings.balance * balance_loss(p)
+        import lsdc.methods.settings as S
+        fade = 1 - S.growth(batch.t / self.settings.plan.epochs) if S.FADE else 1.0
+        loss = pair + omega * consistency + self.settings.balance * fade * balance_loss(p)
         return {"loss": loss, "pair": pair, "consistency": consistency, **watched(f, p, A)}
 
-    def label(self, f: Tensor, indices: Tensor) -> Tensor:
+    def label(self, f: Tensor, batch: Batch) -> Tensor:
         """A of the batch, its neighbours chosen among the batch and the samples remembered from before."""
         f = f.detach().float()
-        ids = indices.to(f.device)
-        A = self.similarity(self.memory.pooled(f, ids))[: len(f), : len(f)]
+        ids = batch.indices.to(f.device)
+        A = self.similarity(self.memory.pooled(f, ids), len(f), batch.t / self.settings.plan.epochs)
         self.memory.store(f, ids)
         return A
 
@@ -97,6 +102,8 @@ class LSDC(Estimator):
         How composed samples are made.
     consistency, rampup : float
         Weight of the consistency term, and the epochs in which it grows to it; 0 is the ablation without it.
+    weighted : bool
+        Whether connected pairs are weighed as if every pair of a cluster were known; False is the paper.
     balance : float
         Weight of an entropy term that favours clusters of equal size; 0 is the paper.
     backbone : {"auto", "resnet18", "vgg4", "mlp"} or callable ``(shape, width) -> Backbone``
@@ -111,8 +118,8 @@ class LSDC(Estimator):
         Self-supervised pretraining.
     pretext_plan : dict or None
         Changes to the pretext's training, e.g. ``{"epochs": 20, "lr": 0.01}``.
-    augment : {"auto", "affine", "crop", "crop-flip", "window", "noise", "dropout", "none"} or callable ``(x, rng) -> x``
-        How views of a sample are made.
+    augment : {"auto", "affine", "crop", "crop-flip", "window", "noise", "dropout", "none"} or callable
+        How views of a sample are made; a function ``(x, rng) -> x`` of a whole batch.
     epochs : int or "auto"
         Passes over the data.
     batch_size, optimizer, lr, weight_decay, schedule, milestones
@@ -153,6 +160,7 @@ class LSDC(Estimator):
         composition: Any = "auto",
         consistency: float = 5.0,
         rampup: Any = "auto",
+        weighted: bool = True,
         balance: float = 0.0,
         backbone: Any = "auto",
         width: Any = "auto",
@@ -182,6 +190,7 @@ class LSDC(Estimator):
         self.composition = composition
         self.consistency = consistency
         self.rampup = rampup
+        self.weighted = weighted
         self.balance = balance
         self.backbone = backbone
         self.width = width
@@ -229,6 +238,16 @@ class LSDC(Estimator):
         self.history_ += train(objective, data, settings.plan, context)
         self.network_, self._views = network, views
 
+    def after_pretext(self, run: Run) -> Self | None:
+        """A copy with the backbone as the pretext of its run left it, to see what the clustering added."""
+        kept = run.read_checkpoint("pretext")
+        if kept is None:
+            return None
+        model = deepcopy(self)
+        weights = {k.removeprefix("backbone."): v for k, v in kept.weights.items() if k.startswith("backbone.")}
+        model.network_.backbone.load_state_dict(weights)
+        return model
+
     def _encode(self, data: Data) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         return encode(self.network_, self._views, data, devices.choose(self.device))
 
@@ -239,7 +258,9 @@ class LSDC(Estimator):
         for name in ("backbone", "head", "augment"):
             value = getattr(self, name)
             if isinstance(value, str) and ":" in value:
-                raise InputError(f"the model was fitted with its own {name} ({value}); load it with {name}=that function")
+                raise InputError(
+                    f"the model was fitted with its own {name} ({value}); load it with {name}=that function"
+                )
         self.network_, self._views = self._build(Settings(**settings), 0)
         self.network_.load_state_dict(tensors)
         self.network_.eval()

@@ -17,9 +17,10 @@ from lsdc.nn.network import BACKBONES, HEADS, auto_backbone
 from lsdc.pretext import PRETEXTS
 from lsdc.training.plan import Frozen, Plan
 
-DENSITY = 0.7  # k as a share of N/K; neighbours count both ways, which brings the density of A near 1/K
+SHARES = (0.2, 0.8)
+FADE = True
 STEPS = {"image": 900, "vector": 300}
-PRETEXT_STEPS = {"image": 600, "vector": 300}
+PRETEXT_STEPS = {"image": 1000, "vector": 300}
 
 
 class Labelling(Frozen):
@@ -51,6 +52,7 @@ class Settings(Frozen):
     composition: str
     consistency: NonNegativeFloat
     rampup: NonNegativeFloat
+    weighted: bool
     balance: NonNegativeFloat
     architecture: Architecture
     pretext: str
@@ -85,9 +87,13 @@ def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int) -> Settings:
     check_similarity(params["similarity"], labelling, min(n, plan.batch_size))
     architecture = validated(
         Architecture,
-        {"head": plain(params["head"]), **{key: plain(given[key]) for key in ("backbone", "width", "n_frozen", "augment")}},
+        {
+            "head": plain(params["head"]),
+            **{key: plain(given[key]) for key in ("backbone", "width", "n_frozen", "augment")},
+        },
     )
-    pretext = {"epochs": epochs_for(n, plan.batch_size, PRETEXT_STEPS[kind]), **PRETEXT_PLAN}
+    size = plan.batch_size
+    pretext = {"epochs": epochs_for(n, size, PRETEXT_STEPS[kind]), "batch_size": size, **PRETEXT_PLAN}
     return validated(
         Settings,
         {
@@ -96,6 +102,7 @@ def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int) -> Settings:
             "composition": plain(given["composition"]),
             "consistency": params["consistency"],
             "rampup": plan.epochs / 2 if params["rampup"] == "auto" else params["rampup"],
+            "weighted": params["weighted"],
             "balance": params["balance"],
             "architecture": architecture,
             "pretext": plain(given["pretext"]),
@@ -141,17 +148,22 @@ def check_similarity(similarity: Any, labelling: Labelling, batch_size: int) -> 
         raise InputError(f"k={labelling.k} must be smaller than the batch of {batch_size} samples")
 
 
-def bind_similarity(similarity: Any, labelling: Labelling, n_clusters: int) -> Callable[[Tensor], Tensor]:
-    """The similarity as a function of features only; an automatic k follows their number."""
-    if callable(similarity):
-        return similarity  # type: ignore[no-any-return]
-    function = SIMILARITIES[similarity]
-    options = {"tau": labelling.tau, "temperature": labelling.temperature, "k": labelling.k}
-    wanted = {name: options[name] for name in inspect.signature(function).parameters if name in options}
+def growth(progress: float) -> float:
+    return min(max((progress - 0.3) / 0.6, 0.0), 1.0)
 
-    def label(f: Tensor) -> Tensor:
-        if "k" in wanted and labelling.k is None:
-            wanted["k"] = max(1, min(len(f) - 1, round(DENSITY * len(f) / n_clusters)))
-        return function(f, **wanted)
+
+def bind_similarity(similarity: Any, labelling: Labelling, n_clusters: int) -> Callable[[Tensor, int, float], Tensor]:
+    """The similarity as ``label(f, rows)``: A of the first ``rows`` of ``f``; an automatic k follows their number."""
+    if callable(similarity):
+        return lambda f, rows, progress: similarity(f)[:rows, :rows]
+    function = SIMILARITIES[similarity]
+    parameters = inspect.signature(function).parameters
+
+    def label(f: Tensor, rows: int, progress: float) -> Tensor:
+        grown = growth(progress)
+        share = SHARES[0] + grown * (SHARES[1] - SHARES[0])
+        k = labelling.k or max(1, min(len(f) - 1, round(share * len(f) / n_clusters)))
+        options = {"tau": labelling.tau, "temperature": labelling.temperature, "k": k, "rows": rows}
+        return function(f, **{name: options[name] for name in parameters if name in options})[:rows, :rows]
 
     return label

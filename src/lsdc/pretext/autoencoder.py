@@ -1,5 +1,7 @@
 """Denoising autoencoder: the clean sample from a corrupted one (section 4, Reuters-10K)."""
 
+from itertools import pairwise
+from math import prod
 from typing import Any
 
 import torch.nn.functional as F
@@ -11,23 +13,26 @@ from lsdc.nn.backbone import Backbone
 
 
 class DenoisingAutoencoder:
-    """The backbone encodes a sample with a fifth of its values lost, a decoder gives it back whole."""
+    """The backbone encodes a corrupted view, a decoder gives the plain sample back.
+
+    An image is corrupted by its augmentation, so that the features learn what the views have in common; a vector
+    loses a fifth of its values as well.
+    """
 
     name = "pretext"
 
     def __init__(self, backbone: Backbone, views: Views, hidden: tuple[int, ...] = (500, 500)) -> None:
         sizes = (backbone.n_features, *hidden)
-        layers = [m for a, b in zip(sizes, sizes[1:], strict=False) for m in (nn.Linear(a, b), nn.ReLU(inplace=True))]
-        n_values = 1
-        for size in views.shape:
-            n_values *= size
-        decoder = nn.Sequential(*layers, nn.Linear(sizes[-1], n_values))
+        layers = [m for a, b in pairwise(sizes) for m in (nn.Linear(a, b), nn.ReLU(inplace=True))]
+        decoder = nn.Sequential(*layers, nn.Linear(sizes[-1], prod(views.shape)))
         self.module = nn.ModuleDict({"backbone": backbone, "decoder": decoder})
         self.views = views
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        x = self.views.plain(batch.x)
-        rebuilt = self.module["decoder"](self.module["backbone"](dropout(x, batch.rng)))
+        x, corrupted = self.views.plain(batch.x), self.views.augment(batch.x, batch.rng)
+        if x.ndim == 2:
+            corrupted = dropout(corrupted, batch.rng)
+        rebuilt = self.module["decoder"](self.module["backbone"](corrupted))
         return {"loss": F.mse_loss(rebuilt.float(), x.flatten(1))}
 
     def summary(self, record: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""RotNet: which of four rotations was applied? (section 3.1; Gidaris et al. 2018)"""
+"""RotNet: tell which of four rotations was applied (section 3.1; Gidaris et al. 2018)."""
 
 from typing import Any
 

@@ -50,7 +50,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What ``write_tensors`` wrote; a file that is not whole, or not ours, is refused in one line."""
     try:
-        with safe_open(path, framework="pt") as file:  # type: ignore[no-untyped-call]
+        with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {})["lsdc"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     except FileNotFoundError:

@@ -30,7 +30,7 @@ def precision(device: torch.device) -> AbstractContextManager[object]:
 
 def place(module: nn.Module, device: torch.device) -> nn.Module:
     """Move a module; convolutions run in channels-last order, 1.2 to 3 times faster on the CPUs measured."""
-    return module.to(device=device, memory_format=torch.channels_last)
+    return module.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
 
 def move(x: Tensor, device: torch.device) -> Tensor:

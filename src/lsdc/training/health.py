@@ -7,7 +7,7 @@ from typing import Any
 from lsdc.errors import HealthWarning
 
 ALIVE = 0.05  # a cluster lives if it holds at least this part of the even share 1/K
-PATIENCE = 3  # epochs a symptom must last before it is worth a warning: the first ones are always rough
+PATIENCE = 3  # epochs a symptom must last before it is worth a warning
 
 
 def clusters_alive(shares: list[float]) -> int:
@@ -39,9 +39,10 @@ def symptoms(record: dict[str, Any]) -> dict[str, str]:
     density = record.get("density")
     if density is not None and not 0.25 / n < density < 4 / n and n > 1:
         low = density < 1 / n
+        fate, k, tau = ("die", "larger", "looser") if low else ("merge", "smaller", "stricter")
         found["density"] = (
             f"the pairwise labels connect {density:.1%} of the pairs where 1/K is {1 / n:.1%}, so clusters tend to "
-            f"{'die' if low else 'merge'}; try a {'larger' if low else 'smaller'} k (or a {'looser' if low else 'stricter'} tau)"
+            f"{fate}; try a {k} k (or a {tau} tau)"
         )
     if record.get("spread", 1.0) < 1e-3:
         found["shrunk"] = "the features shrink to a point; try a smaller weight_decay or lr, or freeze more stages"
@@ -49,17 +50,25 @@ def symptoms(record: dict[str, Any]) -> dict[str, str]:
 
 
 class Health:
-    """Adds ``alive`` and ``entropy`` to each record and warns once of each symptom that lasts."""
+    """Adds ``alive`` and ``entropy`` to each record and warns once of each symptom that lasts.
 
-    def __init__(self) -> None:
+    Clusters come to life one after the other in the first part of a run, so nothing is said before its middle.
+    """
+
+    def __init__(self, epochs: int) -> None:
+        self.epochs = epochs
         self.lasting: dict[str, int] = {}
+        self.said: set[str] = set()
 
     def __call__(self, record: dict[str, Any]) -> dict[str, Any]:
         found = symptoms(record)
         self.lasting = {kind: self.lasting.get(kind, 0) + 1 for kind in found}
+        late = record["epoch"] > self.epochs // 2
         for kind, message in found.items():
-            if self.lasting[kind] == PATIENCE:
-                warnings.warn(f"epoch {record['epoch']}: {message}", HealthWarning, stacklevel=2)
+            lasts = self.lasting[kind] >= PATIENCE or record["epoch"] == self.epochs
+            if late and lasts and kind not in self.said:
+                self.said.add(kind)
+                warnings.warn(f"epoch {record['epoch']}: {message}", HealthWarning, stacklevel=1)
         return {
             "alive": clusters_alive(record["shares"]),
             "entropy": assignment_entropy(record["shares"]),

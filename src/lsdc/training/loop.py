@@ -128,7 +128,7 @@ def _epoch(
             losses = objective.losses(Batch(devices.move(x, context.device), indices, rng, t))
         if not torch.isfinite(losses["loss"]):
             raise Diverged(
-                f"{objective.name}: the loss became {float(losses['loss'])} in epoch {epoch + 1}, step {step + 1}; "
+                f"{objective.name}: the loss became {losses['loss'].item()} in epoch {epoch + 1}, step {step + 1}; "
                 f"try a smaller lr than {plan.lr}, and look for extreme values in the data"
             )
         optimizer.zero_grad(set_to_none=True)

@@ -93,8 +93,18 @@ class Run:
         except (KeyError, ValueError, TypeError) as error:
             raise InputError(f"{path}: not a labels file ({error})") from None
 
+    def discard_if_empty(self) -> None:
+        """Take a new folder away again if nothing was trained in it: a refused input leaves no trace."""
+        if not (self.path / "metrics.jsonl").exists():
+            shutil.rmtree(self.path, ignore_errors=True)
+
     def _checkpoint(self, stage: str) -> Path:
         return self.path / "checkpoint" / f"{stage}.safetensors"
+
+    def read_checkpoint(self, stage: str) -> Checkpoint | None:
+        """The last state of a stage, whatever the run is doing."""
+        path = self._checkpoint(stage)
+        return Checkpoint.read(path)[0] if path.exists() else None
 
     def restore(self, stage: str) -> Checkpoint | None:
         """The last state of a stage, if there is one; metrics.jsonl is cut back to it."""
@@ -138,7 +148,7 @@ def labels_csv(ids: Sequence[object], labels: Iterable[int], confidence: Iterabl
 
 def environment() -> dict[str, Any]:
     """Versions, hardware and the commit of the code, as far as they can be told."""
-    versions = {}
+    versions: dict[str, str | None] = {}
     for package in PACKAGES:
         try:
             versions[package] = version(package)

@@ -1,0 +1,370 @@
+"""The contract of every method in METHODS: scikit-learn's own checks, and ours."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import lsdc
+from lsdc import LSDC, METHODS, HealthWarning, InputError, KMeans
+from lsdc.metrics import clustering_accuracy
+
+QUICK = {"lsdc": {"epochs": 2, "width": 0.1, "pretext_plan": {"epochs": 1}, "batch_size": 32}, "kmeans": {"n_init": 2}}
+every_method = pytest.mark.parametrize("name", METHODS)
+pytestmark = pytest.mark.filterwarnings("ignore::lsdc.HealthWarning")  # two epochs leave clusters unborn
+
+
+def quick(name, n_clusters=3, **params):
+    return METHODS[name](**({"n_clusters": n_clusters, "random_state": 0} | QUICK[name] | params))
+
+
+def blobs(n=90, d=5, centers=3):
+    X, y = make_blobs(n, d, centers=centers, random_state=0)
+    return X.astype(np.float32), y
+
+
+def grey_images(n=40, side=8):
+    return np.random.default_rng(0).integers(0, 255, (n, side, side)).astype(np.uint8)
+
+
+def texts(n=30):
+    words = ["cat dog pet fur", "stock bond market price", "goal match team ball"]
+    rng = np.random.default_rng(0)
+    return [" ".join(rng.choice(words[i % 3].split(), 6)) for i in range(n)]
+
+
+KINDS = {
+    "vectors": lambda: blobs()[0],
+    "doubles": lambda: blobs()[0].astype(np.float64),
+    "whole numbers": lambda: (blobs()[0] * 10).astype(np.int64),
+    "sparse": lambda: sp.csr_matrix(blobs()[0] * (blobs()[0] > 0)),
+    "tensor": lambda: torch.from_numpy(blobs()[0]),
+    "list": lambda: blobs()[0].tolist(),
+    "images": grey_images,
+    "float images": lambda: grey_images().astype(np.float64) / 255,
+    "colour images": lambda: np.random.default_rng(0).random((40, 9, 8, 3)),
+    "channels first": lambda: np.random.default_rng(0).random((40, 3, 8, 8)).astype(np.float32),
+    "image tensor": lambda: torch.from_numpy(grey_images()),
+    "texts": texts,
+}
+
+
+def expected_failures(estimator):
+    """The checks of scikit-learn that cannot hold, with the reason."""
+    reason = "takes whatever has predict_proba for a classifier and asks for its classes (AttributeError in the check)"
+    return {"check_estimator_sparse_array": reason, "check_estimator_sparse_matrix": reason}
+
+
+@parametrize_with_checks(
+    [LSDC(epochs=40, pretext="none", width=0.1), KMeans(n_init=2)], expected_failed_checks=expected_failures
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@every_method
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_data(name, kind):
+    X = KINDS[kind]()
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    model = quick(name)
+    labels = model.fit_predict(X)
+    assert labels.shape == (n,)
+    assert set(np.unique(labels)) <= {0, 1, 2}
+    assert np.array_equal(model.predict(X), labels)
+    p = model.predict_proba(X)
+    assert p.shape == (n, 3)
+    np.testing.assert_allclose(p.sum(1), 1, rtol=1e-5)
+    assert len(model.transform(X)) == n
+    assert np.array_equal(p.argmax(1), model.labels_)
+
+
+@every_method
+def test_same_seed_same_labels_to_the_bit(name):
+    X, _ = blobs()
+    first, second = (quick(name).fit(X) for _ in range(2))
+    assert np.array_equal(first.predict_proba(X), second.predict_proba(X))
+    for a, b in zip(first.history_, second.history_, strict=True):
+        assert {**a, "seconds": 0} == {**b, "seconds": 0}
+
+
+def test_workers_change_nothing():
+    X, _ = blobs()
+    results = [quick("lsdc", n_workers=n).fit(X) for n in (0, 1, 4)]
+    for other in results[1:]:
+        assert np.array_equal(other.predict_proba(X), results[0].predict_proba(X))
+        assert [r["loss"] for r in other.history_] == [r["loss"] for r in results[0].history_]
+
+
+def test_another_seed_is_another_start():
+    X, _ = blobs()
+    first, second = (clone(quick("lsdc")).set_params(random_state=seed).fit(X) for seed in (0, 1))
+    assert not np.array_equal(first.predict_proba(X), second.predict_proba(X))
+
+
+@every_method
+def test_the_callers_random_state_is_left_alone(name):
+    torch.manual_seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    wanted = torch.rand(1), np.random.rand()  # noqa: NPY002
+    torch.manual_seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    quick(name).fit(blobs()[0])
+    assert (torch.rand(1), np.random.rand()) == wanted  # noqa: NPY002
+
+
+@every_method
+@pytest.mark.parametrize("kind", ["vectors", "images", "texts", "sparse"])
+def test_saved_models_predict_the_same_to_the_bit(name, kind, tmp_path):
+    X = KINDS[kind]()
+    model = quick(name).fit(X)
+    model.save(tmp_path / "model.safetensors")
+    loaded = lsdc.load(tmp_path / "model.safetensors")
+    assert type(loaded) is type(model)
+    assert loaded.get_params() == json.loads(json.dumps(model.get_params())) or loaded.get_params() == model.get_params()
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert np.array_equal(loaded.transform(X), model.transform(X))
+    assert np.array_equal(loaded.labels_, model.labels_)
+    assert loaded.history_ == model.history_
+    assert loaded.n_features_in_ == model.n_features_in_
+
+
+@every_method
+def test_new_data_is_labelled_like_its_kind(name):
+    X, y = blobs(300)
+    model = METHODS[name](3, random_state=0).fit(X[:200])
+    assert clustering_accuracy(y[200:], model.predict(X[200:])) == 1.0
+
+
+@every_method
+def test_works_in_a_pipeline(name):
+    X, _ = blobs()
+    labels = make_pipeline(StandardScaler(), quick(name)).fit_predict(X)
+    assert len(labels) == len(X)
+
+
+@every_method
+def test_run_folders_hold_everything(name, tmp_path):
+    X, _ = blobs()
+    model = quick(name).fit(X, run=tmp_path / "run")
+    files = {p.name for p in (tmp_path / "run").iterdir()}
+    assert {"config.json", "environment.json", "labels.csv", "model.safetensors"} <= files
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["method"] == name
+    assert config["params"]["n_clusters"] == 3
+    lines = (tmp_path / "run" / "labels.csv").read_text().splitlines()
+    assert lines[0] == "id,cluster,confidence"
+    assert [int(line.split(",")[1]) for line in lines[1:]] == model.labels_.tolist()
+    assert np.array_equal(lsdc.load(tmp_path / "run").predict(X), model.labels_)
+
+
+def test_resuming_an_interrupted_fit_is_bit_exact(tmp_path):
+    X, _ = blobs(200)
+    settings = {"epochs": 4, "pretext": "autoencoder", "composition": "mixup"}
+    whole = quick("lsdc", **settings).fit(X)
+    for stage, epoch in (("pretext", 1), ("clustering", 1), ("clustering", 3)):
+
+        def stop(progress, stage=stage, epoch=epoch):
+            if (progress.stage, progress.epoch, progress.step) == (stage, epoch, 2):
+                raise KeyboardInterrupt
+
+        folder = tmp_path / f"{stage}{epoch}"
+        with pytest.raises(KeyboardInterrupt):
+            quick("lsdc", **settings).fit(X, run=folder, monitor=stop)
+        resumed = quick("lsdc", **settings).fit(X, resume=folder)
+        assert np.array_equal(resumed.predict_proba(X), whole.predict_proba(X))
+        assert [r["loss"] for r in resumed.history_] == [r["loss"] for r in whole.history_]
+
+
+def test_resuming_with_other_data_is_refused(tmp_path):
+    X, _ = blobs()
+    quick("lsdc").fit(X, run=tmp_path / "run")
+    with pytest.raises(InputError, match="other settings or data"):
+        quick("lsdc").fit(X + 1, resume=tmp_path / "run")
+
+
+BAD_X = {
+    "NaN": (lambda X: np.where(np.arange(90)[:, None] == 7, np.nan, X), r"NaN in row 7"),
+    "infinite": (lambda X: np.where(np.arange(90)[:, None] == 8, np.inf, X), r"infinity in row 8"),
+    "empty": (lambda X: X[:0], r"0 sample"),
+    "no features": (lambda X: X[:, :0], r"0 feature"),
+    "one sample": (lambda X: X[:1], r"1 sample"),
+    "fewer than clusters": (lambda X: X[:2], r"n_clusters=3 is more than the 2 samples"),
+    "constant": (np.ones_like, r"constant"),
+    "one dimension": (lambda X: X[:, 0], r"Expected 2D array|1D array"),
+    "five dimensions": (lambda X: X.reshape(2, 9, 5, 5, 1), r"images must be"),
+    "complex": (lambda X: X.astype(complex), r"Complex data"),
+    "words": (lambda X: np.array([["a", "b"]] * 9, object), r"could not convert string|dtype"),
+    "objects": (lambda X: np.array([[{}, 1]] * 9, object), r"float\(\) argument|must be a string or a real number"),
+    "tiny images": (lambda X: np.zeros((9, 4, 4)), r"at least 8x8"),
+    "odd channels": (lambda X: np.zeros((9, 8, 8, 7)), r"1, 3 or 4 channels"),
+    "image NaN": (lambda X: np.full((9, 8, 8), np.nan), r"NaN in row 0"),
+    "image words": (lambda X: np.full((9, 8, 8), "a"), r"dtype"),
+    "empty texts": (lambda X: ["", " "] * 5, r"no words"),
+}
+
+
+@every_method
+@pytest.mark.parametrize("what", BAD_X)
+def test_bad_data_is_refused_by_name(name, what):
+    change, message = BAD_X[what]
+    with pytest.raises((ValueError, TypeError), match=message):
+        quick(name).fit(change(blobs()[0]))
+
+
+@every_method
+@pytest.mark.parametrize("value", [0, -1, 1.5, "3", None, True])
+def test_n_clusters_must_count(name, value):
+    with pytest.raises(ValueError, match="n_clusters must be a whole number"):
+        quick(name, n_clusters=value).fit(blobs()[0])
+
+
+BAD_PARAMS = {
+    "similarity": ("knm", r"unknown similarity 'knm': did you mean 'knn'\?"),
+    "composition": ("ricup", r"unknown composition 'ricup': did you mean 'ricap'\?"),
+    "pretext": ("rotnett", r"unknown pretext 'rotnett': did you mean 'rotnet'\?"),
+    "backbone": ("resnet", r"unknown backbone 'resnet': did you mean 'resnet18'\?"),
+    "augment": ("affin", r"unknown augment 'affin': did you mean 'affine'\?"),
+    "head": ("liner", r"unknown head 'liner': did you mean 'linear'\?"),
+    "space": ("feature", r"space: .*'features'"),
+    "optimizer": ("sdg", r"optimizer: .*'sgd'"),
+    "schedule": ("step", r"schedule: .*'steps'"),
+    "k": (32, r"k=32 must be smaller than the batch of 32"),
+    "epochs": (-1, r"epochs: .*got -1"),
+    "batch_size": (0, r"batch_size: .*got 0"),
+    "lr": (0.0, r"lr: .*got 0"),
+    "width": (-1, r"width: .*got -1"),
+    "consistency": (-2, r"consistency: .*got -2"),
+    "balance": ("much", r"balance: .*got 'much'"),
+    "temperature": (0, r"temperature: .*got 0"),
+    "pool": (-5, r"pool: .*got -5"),
+    "n_frozen": (9, r"n_frozen must be between 0 and 3"),
+    "pretext_plan": ({"epoch": 3}, r"pretext_plan.epoch.*did you mean 'pretext_plan.epochs'"),
+    "device": ("gpu", r"device must be"),
+    "random_state": ("zero", r"random_state must be"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_PARAMS)
+def test_bad_arguments_are_named(name):
+    value, message = BAD_PARAMS[name]
+    with pytest.raises(ValueError, match=message) as caught:
+        quick("lsdc", **{name: value}).fit(blobs()[0])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("composition", "augment"), [("ricap", "auto"), ("cutmix", "auto"), ("auto", "crop")])
+def test_vectors_cannot_be_cut(composition, augment):
+    with pytest.raises(ValueError, match="needs images"):
+        quick("lsdc", composition=composition, augment=augment).fit(blobs()[0])
+
+
+@pytest.mark.parametrize("similarity", ["l2", "cosine", "sne"])
+def test_thresholds_must_be_given(similarity):
+    with pytest.raises(InputError, match="needs a threshold: give tau"):
+        quick("lsdc", similarity=similarity).fit(blobs()[0])
+
+
+@every_method
+def test_other_shapes_cannot_be_predicted(name):
+    vectors, pictures, words = (quick(name).fit(KINDS[kind]()) for kind in ("vectors", "images", "texts"))
+    with pytest.raises(ValueError, match="is expecting 5 features"):
+        vectors.predict(np.zeros((4, 6)))
+    with pytest.raises(ValueError, match="the model was fitted on"):
+        vectors.predict(grey_images())
+    with pytest.raises(ValueError, match="the model was fitted on"):
+        pictures.predict(grey_images(side=9))
+    with pytest.raises(ValueError, match="the model was fitted on images"):
+        pictures.predict(np.zeros((4, 64)))
+    with pytest.raises(ValueError, match="fitted on texts"):
+        words.predict(np.zeros((4, 12)))
+    with pytest.raises(ValueError, match="X is texts"):
+        vectors.predict(texts())
+
+
+@every_method
+def test_bad_model_files_are_refused(name, tmp_path):
+    path = tmp_path / "model.safetensors"
+    quick(name).fit(blobs()[0]).save(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match="cut short"):
+        lsdc.load(path)
+    with pytest.raises(InputError, match="no such file"):
+        lsdc.load(tmp_path / "nothing")
+    with pytest.raises(InputError, match="no model in this folder"):
+        (tmp_path / "empty").mkdir()
+        lsdc.load(tmp_path / "empty")
+    with pytest.raises(InputError, match="cannot write"):
+        quick(name).fit(blobs()[0]).save("/proc/nowhere/model.safetensors")
+
+
+OPTIONS = {
+    "knn": {"similarity": "knn"},
+    "paper's k": {"similarity": "knn", "k": 5, "pool": 0, "weighted": False, "head": "linear"},
+    "l2": {"similarity": "l2", "tau": 1.0},
+    "cosine": {"similarity": "cosine", "tau": 0.9},
+    "sne": {"similarity": "sne", "tau": 0.01, "temperature": 0.5},
+    "prediction space": {"space": "predictions"},
+    "two layers": {"head": "two-layer"},
+    "no consistency": {"consistency": 0.0},
+    "balance": {"balance": 0.5},
+    "mixup": {"composition": "mixup"},
+    "no pretext": {"pretext": "none"},
+    "autoencoder": {"pretext": "autoencoder"},
+    "frozen": {"n_frozen": 2},
+    "sgd with steps": {"optimizer": "sgd", "lr": 0.05, "schedule": "steps", "milestones": (1,)},
+    "adamw": {"optimizer": "adamw", "schedule": "constant"},
+}
+
+
+@pytest.mark.parametrize("what", OPTIONS)
+def test_every_option_trains(what):
+    model = quick("lsdc", **OPTIONS[what]).fit(blobs()[0])
+    record = model.history_[-1]
+    assert np.isfinite(record["loss"])
+    assert {"pair", "consistency", "density", "spread", "alive", "entropy", "confident"} <= record.keys()
+
+
+@pytest.mark.parametrize("composition", ["ricap", "mixup", "cutmix", "none"])
+@pytest.mark.parametrize("pretext", ["rotnet", "autoencoder"])
+def test_images_train_with_every_composition_and_pretext(composition, pretext):
+    model = quick("lsdc", composition=composition, pretext=pretext).fit(grey_images())
+    assert {r["stage"] for r in model.history_} == {"pretext", "clustering"}
+
+
+def test_rotnet_needs_square_images():
+    with pytest.raises(InputError, match="square images"):
+        quick("lsdc", pretext="rotnet").fit(np.random.default_rng(0).random((40, 8, 10)))
+
+
+def test_parts_can_be_functions(tmp_path):
+    from lsdc.functional import knn, none
+    from lsdc.nn.mlp import mlp
+
+    def backbone(shape, width):
+        return mlp(shape, width, sizes=(11,))
+
+    model = quick("lsdc", similarity=lambda f: knn(f, 3), composition=none, backbone=backbone, augment=lambda x, rng: x)
+    X, _ = blobs()
+    model.fit(X)
+    model.save(tmp_path / "m.safetensors")
+    with pytest.raises(InputError, match=r"fitted with its own backbone .*; load it with backbone=that function"):
+        lsdc.load(tmp_path / "m.safetensors")
+    loaded = lsdc.load(tmp_path / "m.safetensors", backbone=backbone, augment=model.augment)
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_a_dying_run_says_so():
+    X, _ = blobs()
+    with pytest.warns(HealthWarning, match="clusters are"), warnings.catch_warnings():
+        warnings.simplefilter("always")
+        quick("lsdc", n_clusters=60, epochs=3).fit(X)

@@ -1,0 +1,146 @@
+"""People's files: what is read, and what is said of those that cannot be."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from PIL import Image
+
+from lsdc.data.files import open_data, read_labels
+from lsdc.errors import InputError
+
+
+def test_arrays(tmp_path):
+    X = np.random.default_rng(0).random((10, 3))
+    np.save(tmp_path / "x.npy", X)
+    data = open_data(str(tmp_path / "x.npy"))
+    assert np.array_equal(data.X, X)
+    assert isinstance(data.X, np.memmap)
+    assert data.y is None
+
+
+def test_archives_with_labels(tmp_path):
+    np.savez(tmp_path / "x.npz", X=np.zeros((4, 2)), y=np.array(["a", "b", "a", "b"]))
+    data = open_data(str(tmp_path / "x.npz"))
+    assert data.class_names == ("a", "b")
+    assert data.n_clusters == 2
+
+
+def test_sparse_archives(tmp_path):
+    X = sp.random(10, 5, 0.5, format="csr", random_state=0)
+    sp.save_npz(tmp_path / "x.npz", X)
+    assert (open_data(str(tmp_path / "x.npz")).X != X).nnz == 0
+
+
+@pytest.mark.parametrize("header", ["", "a,b\n"])
+def test_tables_of_numbers(tmp_path, header):
+    (tmp_path / "x.csv").write_text(f"{header}1,2\n3,-4.5e1\n")
+    assert open_data(str(tmp_path / "x.csv")).X.tolist() == [[1, 2], [3, -45]]
+
+
+def test_ids_name_the_rows(tmp_path):
+    (tmp_path / "x.csv").write_text("id,a,b\nfirst,1,2\nsecond,3,4\n")
+    data = open_data(str(tmp_path / "x.csv"))
+    assert list(data.ids) == ["first", "second"]
+    assert data.X.shape == (2, 2)
+
+
+def test_texts(tmp_path):
+    (tmp_path / "x.csv").write_text('id,text\n7,"one, two"\n8,three\n')
+    (tmp_path / "x.txt").write_text("one\ntwo\n")
+    (tmp_path / "x.jsonl").write_text('{"text": "one", "id": "a"}\n{"text": "two"}\n')
+    (tmp_path / "other.csv").write_text("body,length\nhello,3\nthere,4\n")
+    assert open_data(str(tmp_path / "x.csv")).X == ["one, two", "three"]
+    assert open_data(str(tmp_path / "x.txt")).X == ["one", "two"]
+    data = open_data(str(tmp_path / "x.jsonl"))
+    assert data.X == ["one", "two"]
+    assert list(data.ids) == ["a", 2]
+    assert open_data(str(tmp_path / "other.csv"), column="body").X == ["hello", "there"]
+
+
+def test_folders_of_images(tmp_path):
+    (tmp_path / "cats").mkdir()
+    Image.new("RGB", (60, 40), (255, 0, 0)).save(tmp_path / "cats" / "red.png")
+    Image.new("L", (20, 30), 128).save(tmp_path / "grey.jpg")
+    (tmp_path / "notes.md").write_text("not an image")
+    data = open_data(str(tmp_path), image_size=16)
+    assert data.X.shape == (2, 16, 16, 3)
+    assert data.X.dtype == np.uint8
+    assert data.ids == ["cats/red.png", "grey.jpg"]
+    assert data.X[0, 8, 8].tolist() == [255, 0, 0]
+
+
+def test_labels(tmp_path):
+    (tmp_path / "a.txt").write_text("x\ny\n")
+    (tmp_path / "b.csv").write_text("id,label\n1,x\n2,y\n")
+    np.save(tmp_path / "c.npy", np.array([0, 1]))
+    assert read_labels(tmp_path / "a.txt").tolist() == read_labels(tmp_path / "b.csv").tolist() == ["x", "y"]
+    assert read_labels(tmp_path / "c.npy").tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.npy", b"nonsense", "not a plain array file"),
+        ("x.npz", b"nonsense", "not an archive"),
+        ("x.csv", b"", "is empty"),
+        ("x.csv", b"a,b\n", "has no rows"),
+        ("x.csv", b"a,b\n1,2\n3\n", "line 3 has 1 columns, the first has 2"),
+        ("x.csv", b"a,b\n1,2\n3,x\n", "line 3, column 'b': 'x' is not a number"),
+        ("x.csv", b"\xff\xfe\x00", "cannot be read"),
+        ("x.txt", b"\n\n", "is empty"),
+        ("x.jsonl", b'{"text": "a"}\nnot json\n', "line 2 is not a JSON object with a field 'text'"),
+        ("x.xlsx", b"", "cannot read .xlsx"),
+        ("x", b"", "a file without ending"),
+    ],
+)
+def test_bad_files_are_named(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        open_data(str(tmp_path / name))
+    assert name in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_pickles_are_refused(tmp_path):
+    np.save(tmp_path / "x.npy", np.array([{"a": 1}], object), allow_pickle=True)
+    np.savez(tmp_path / "x.npz", X=np.array([{"a": 1}], object))
+    for name in ("x.npy", "x.npz"):
+        with pytest.raises(InputError, match="plain array"):
+            open_data(str(tmp_path / name))
+
+
+def test_broken_images_are_named(tmp_path):
+    (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nnot really")
+    with pytest.raises(InputError, match=r"broken.png: not a readable image"):
+        open_data(str(tmp_path))
+
+
+def test_empty_folders_are_said(tmp_path):
+    with pytest.raises(InputError, match="no images in this folder"):
+        open_data(str(tmp_path))
+
+
+def test_missing_files_suggest_a_data_set():
+    with pytest.raises(InputError, match=r"digitz: no such file, folder or built-in data set; did you mean .* 'digits'"):
+        open_data("digitz")
+    with pytest.raises(InputError, match=r"built in: digits"):
+        open_data("/no/such/place")
+
+
+def test_columns_must_exist(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="no column 'text'; it has a, b"):
+        open_data(str(tmp_path / "x.csv"), column="text")
+
+
+def test_labels_must_fit(tmp_path):
+    np.savez(tmp_path / "x.npz", X=np.zeros((4, 2)), y=np.zeros(3))
+    with pytest.raises(InputError, match="4 samples, but labels y of shape"):
+        open_data(str(tmp_path / "x.npz"))
+
+
+def test_json_ids_survive(tmp_path):
+    (tmp_path / "x.jsonl").write_text(json.dumps({"text": "a", "id": 5}) + "\n")
+    assert list(open_data(str(tmp_path / "x.jsonl")).ids) == [5]

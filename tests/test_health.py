@@ -1,0 +1,66 @@
+"""The ways in which clusterings die are noticed without labels."""
+
+import warnings
+
+import pytest
+
+from lsdc.errors import HealthWarning
+from lsdc.training.health import Health, assignment_entropy, clusters_alive, symptoms
+
+GOOD = {"shares": [0.2, 0.3, 0.25, 0.25], "density": 0.25, "spread": 0.5, "epoch": 9}
+
+
+def test_alive_by_hand():
+    assert clusters_alive([0.5, 0.5, 0.0, 0.0]) == 2
+    assert clusters_alive([0.9, 0.07, 0.02, 0.01]) == 3  # an even share is .25, a twentieth of it .0125
+
+
+def test_entropy_by_hand():
+    assert assignment_entropy([0.25] * 4) == pytest.approx(1)
+    assert assignment_entropy([1.0, 0.0]) == 0
+    assert assignment_entropy([0.5, 0.5, 0, 0]) == pytest.approx(0.5)
+    assert assignment_entropy([1.0]) == 1
+
+
+def test_a_good_epoch_has_no_symptoms():
+    assert symptoms(GOOD) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "word"),
+    [
+        ({"shares": [0.97, 0.01, 0.01, 0.01]}, "collapsed", "one cluster"),
+        ({"shares": [0.5, 0.5, 0.0, 0.0]}, "dead", "2 of 4 clusters"),
+        ({"density": 0.03}, "density", "larger k"),
+        ({"density": 1.0}, "density", None),
+        ({"spread": 1e-5}, "shrunk", "weight_decay"),
+    ],
+)
+def test_symptoms_are_named_with_what_to_try(change, kind, word):
+    found = symptoms({**GOOD, "shares": [0.1] * 10, **change} if change == {"density": 1.0} else {**GOOD, **change})
+    assert list(found) == [kind]
+    assert word is None or word in found[kind]
+
+
+def test_warns_once_of_what_lasts_in_the_second_half():
+    health = Health(epochs=20)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for epoch in range(1, 21):
+            health({**GOOD, "shares": [0.5, 0.5, 0.0, 0.0], "epoch": epoch})
+    assert [w.category for w in caught] == [HealthWarning]
+    assert "epoch 11" in str(caught[0].message)
+
+
+def test_says_nothing_of_a_rough_start():
+    health = Health(epochs=20)
+    for epoch in range(1, 10):
+        health({**GOOD, "shares": [0.5, 0.5, 0.0, 0.0], "epoch": epoch})
+    for epoch in range(10, 21):
+        assert health({**GOOD, "epoch": epoch})["alive"] == 4
+
+
+def test_a_bad_end_is_always_said():
+    health = Health(epochs=2)
+    with pytest.warns(HealthWarning, match="fall into one cluster"):
+        health({**GOOD, "shares": [1.0, 0, 0, 0], "epoch": 2})
