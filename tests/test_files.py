@@ -123,7 +123,9 @@ def test_empty_folders_are_said(tmp_path):
 
 
 def test_missing_files_suggest_a_data_set():
-    with pytest.raises(InputError, match=r"digitz: no such file, folder or built-in data set; did you mean .* 'digits'"):
+    with pytest.raises(
+        InputError, match=r"digitz: no such file, folder or built-in data set; did you mean .* 'digits'"
+    ):
         open_data("digitz")
     with pytest.raises(InputError, match=r"built in: digits"):
         open_data("/no/such/place")

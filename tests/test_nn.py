@@ -73,9 +73,7 @@ def test_frozen_stages_stay_and_the_others_move(name):
     backbone = small(name)
     last = len(backbone.stages) - 1
     backbone.freeze(last)
-    before = [
-        {key: value.clone() for key, value in stage.state_dict().items()} for stage in backbone.stages
-    ]
+    before = [{key: value.clone() for key, value in stage.state_dict().items()} for stage in backbone.stages]
     optimizer = torch.optim.SGD([p for p in backbone.parameters() if p.requires_grad], 0.1)
     backbone.train()
     backbone(batch(name)).square().sum().backward()

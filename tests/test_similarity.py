@@ -172,7 +172,9 @@ def test_walks_follow_the_shape():
     lines = torch.cat([torch.stack([x, torch.zeros(40)], 1), torch.stack([x, torch.full((40,), 8.0)], 1)])
     same = torch.zeros(80, 80)
     same[:40, :40] = same[40:, 40:] = 1
-    wrong = {name: ((A := SIMILARITIES[name](lines, k=25)) * (1 - same)).sum() / A.sum() for name in ("knn", "diffusion")}
+    wrong = {
+        name: ((A := SIMILARITIES[name](lines, k=25)) * (1 - same)).sum() / A.sum() for name in ("knn", "diffusion")
+    }
     assert wrong["knn"] > 0.05
     assert wrong["diffusion"] == 0
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import chain
 
 import pytest
 import torch
@@ -87,7 +88,7 @@ def test_the_loop_learns_and_records():
 def test_every_epoch_sees_every_sample_once_in_another_order():
     objective = Line()
     train(objective, Numbers(40), plan(epochs=2), Context(0, CPU))
-    epochs = [sum(objective.seen[:5], []), sum(objective.seen[5:], [])]
+    epochs = [list(chain(*objective.seen[:5])), list(chain(*objective.seen[5:]))]
     assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(40))
     assert epochs[0] != epochs[1]
 
@@ -164,7 +165,9 @@ def test_frozen_parameters_are_not_optimised():
     module = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     module[0].requires_grad_(False)
     optimizer = plan().build_optimizer(module)
-    assert {id(p) for group in optimizer.param_groups for p in group["params"]} == {id(p) for p in module[1].parameters()}
+    assert {id(p) for group in optimizer.param_groups for p in group["params"]} == {
+        id(p) for p in module[1].parameters()
+    }
 
 
 def test_checkpoints_round_trip(tmp_path):

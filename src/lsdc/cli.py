@@ -6,12 +6,15 @@ import shlex
 import signal
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 import lsdc
 from lsdc.data.augment import AUGMENTATIONS
@@ -103,12 +106,9 @@ def fit(
     run = Run.open(folder) if resume else Run.create(folder, overwrite)
     run.source = {"source": data, "image_size": image_size, "column": column}
     run.ids = dataset.ids
-    err.print(
-        f"{dataset.name}: {_count(dataset):,} samples, {params['n_clusters']} clusters, {method}, run folder {folder}",
-        highlight=False,
-    )
+    headline = f"{dataset.name}: {_count(dataset):,} samples, {params['n_clusters']} clusters, run folder {folder}"
     try:
-        with Live(err) as monitor, _readable_warnings(err):
+        with Live(err, headline) as monitor, _readable_warnings():
             model.fit(dataset.X, monitor=monitor, **({"resume": run} if resume else {"run": run}))
     except KeyboardInterrupt:
         again = shlex.join(["lsdc", "fit", data, "--out", str(folder), "--resume", *(_root_words(data_root))])
@@ -305,35 +305,31 @@ def _resumed(stored: dict[str, Any], given: dict[str, Any], clusters: int | None
     return params
 
 
-class _readable_warnings(warnings.catch_warnings[None]):
+@contextmanager
+def _readable_warnings() -> Iterator[None]:
     """Health warnings as lines on the console instead of Python's format."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(record=False)
-        self.console = console
-
-    def __enter__(self) -> None:
-        super().__enter__()
+    with warnings.catch_warnings():
         plain = warnings.showwarning
 
         def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
             if issubclass(category, HealthWarning):
-                self.console.print(f"[yellow]warning:[/yellow] {message}", highlight=False)
+                err.print(Text.assemble(("warning: ", "yellow"), str(message)), soft_wrap=True)
             else:
                 plain(message, category, *where, **more)
 
         warnings.simplefilter("always", HealthWarning)
         warnings.showwarning = show
+        yield
 
 
 USAGE: type[Exception] = typer.BadParameter.__mro__[2]  # the ClickException of the click that typer brings
 
 
-def main() -> None:
+def main(words: list[str] | None = None) -> None:
     """Run, and turn the user's mistakes into one line and exit code 2."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        code = app(standalone_mode=False)
+        code = app(words, standalone_mode=False)
     except InputError as error:
         _fail(str(error), 2)
     except USAGE as error:

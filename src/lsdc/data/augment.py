@@ -119,7 +119,7 @@ def crop_flip_views(shape: tuple[int, ...]) -> Views:
 
 def window_views(shape: tuple[int, ...]) -> Views:
     """A random window of 6/7 of the side, the middle one for prediction: the paper's 24x24 crops of MNIST."""
-    size = (shape[1] * 6 // 7, shape[2] * 6 // 7)
+    size = (max(8, shape[1] * 6 // 7), max(8, shape[2] * 6 // 7))
     return Views((shape[0], *size), partial(centre, size=size), partial(crop, size=size))
 
 

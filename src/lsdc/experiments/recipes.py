@@ -18,16 +18,16 @@ _ROTNET = {
 }
 _LITERAL: dict[str, Any] = {
     "similarity": "knn",
-    "pool": 1,
+    "pool": 0,
+    "weighted": False,
     "balance": 0.0,
-    "gentle": False,
+    "head": "linear",
     "width": 1.0,
     "batch_size": 256,
     "optimizer": "sgd",
     "lr": 0.1,
     "weight_decay": 5e-4,
     "schedule": "constant",
-    "refine_epochs": 0,
 }
 _IMAGES = {**_LITERAL, "composition": "ricap", "pretext": "rotnet", "pretext_plan": _ROTNET, "consistency": 5.0}
 _COLOUR = {**_IMAGES, "backbone": "resnet18", "n_frozen": 3, "augment": "crop-flip", "schedule": "steps"}

@@ -29,8 +29,8 @@ def _pair_loss_sum(p: Tensor, p_composed: Tensor, Y: Tensor, positive: float | T
 def pair_loss(p: Tensor, p_composed: Tensor, Y: Tensor, positive: float | Tensor = 1.0) -> Tensor:
     """Binary cross-entropy of P = p p~' against Y, mean over all pairs (equations 4 to 6).
 
-    ``positive`` weighs the connected pairs (1 in the paper; see ``positive_weight``). Larger batches go block by block and are computed again in the backward pass, so that their memory is that
-    of ``Y`` and not of the graph.
+    ``positive`` weighs the connected pairs (1 in the paper; see ``positive_weight``). Larger batches go block by
+    block and are computed again in the backward pass, so that their memory is that of ``Y`` and not of the graph.
     """
     if p.dtype in (torch.float16, torch.bfloat16):
         p, p_composed = p.float(), p_composed.float()

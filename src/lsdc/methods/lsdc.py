@@ -12,11 +12,19 @@ from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch
 from lsdc.data.sources import Data
 from lsdc.errors import InputError
-from lsdc.functional import COMPOSITIONS, balance_loss, consistency_loss, mix_targets, pair_loss, positive_weight, rampup
+from lsdc.functional import (
+    COMPOSITIONS,
+    balance_loss,
+    consistency_loss,
+    mix_targets,
+    pair_loss,
+    positive_weight,
+    rampup,
+)
 from lsdc.methods.base import Estimator
 from lsdc.methods.deep import build_backbone, encode, part, pretrain, views_of
 from lsdc.methods.memory import Memory
-from lsdc.methods.settings import Settings, bind_similarity, resolve
+from lsdc.methods.settings import Settings, bind_similarity, maturity, resolve
 from lsdc.nn.network import HEADS, Network, seeded
 from lsdc.training import device as devices
 from lsdc.training.health import Health
@@ -51,9 +59,8 @@ class Clustering:
         pair = pair_loss(p, p1, Y, positive_weight(Y, self.settings.n_clusters) if self.settings.weighted else 1.0)
         consistency = consistency_loss(p1, p2)
         omega = rampup(batch.t, self.settings.rampup, self.settings.consistency)
-        import lsdc.methods.settings as S
-        fade = 1 - S.growth(batch.t / self.settings.plan.epochs) if S.FADE else 1.0
-        loss = pair + omega * consistency + self.settings.balance * fade * balance_loss(p)
+        balance = self.settings.balance * (1 - maturity(batch.t / self.settings.plan.epochs))
+        loss = pair + omega * consistency + balance * balance_loss(p)
         return {"loss": loss, "pair": pair, "consistency": consistency, **watched(f, p, A)}
 
     def label(self, f: Tensor, batch: Batch) -> Tensor:
@@ -91,7 +98,7 @@ class LSDC(Estimator):
     similarity : {"diffusion", "knn", "sne", "cosine", "l2"} or callable ``f -> A``
         How the pairwise labels are made.
     k : int or "auto"
-        Neighbours of a sample, for "knn" and "diffusion"; "auto" brings the density of A near 1/K.
+        Neighbours of a sample, for "knn" and "diffusion"; "auto" grows from few and pure ones to most of N/K.
     tau, temperature : float
         Threshold of "sne", "cosine" and "l2", temperature of "sne".
     space : {"features", "predictions"}
@@ -105,12 +112,12 @@ class LSDC(Estimator):
     weighted : bool
         Whether connected pairs are weighed as if every pair of a cluster were known; False is the paper.
     balance : float
-        Weight of an entropy term that favours clusters of equal size; 0 is the paper.
+        Weight of an entropy term that favours clusters of equal size until they have formed; 0 is the paper.
     backbone : {"auto", "resnet18", "vgg4", "mlp"} or callable ``(shape, width) -> Backbone``
         The network that makes features.
     width : float or "auto"
         Multiplies the network's channels.
-    head : {"normed", "linear", "two-layer"} or callable ``(n_features, n_clusters) -> Module``
+    head : {"auto", "normed", "linear", "two-layer"} or callable ``(n_features, n_clusters) -> Module``
         The classifier; the first two are linear in the features.
     n_frozen : int or "auto"
         How many stages of the network stay as the pretext left them.
@@ -161,10 +168,10 @@ class LSDC(Estimator):
         consistency: float = 5.0,
         rampup: Any = "auto",
         weighted: bool = True,
-        balance: float = 0.0,
+        balance: float = 1.0,
         backbone: Any = "auto",
         width: Any = "auto",
-        head: Any = "normed",
+        head: Any = "auto",
         n_frozen: Any = "auto",
         pretext: Any = "auto",
         pretext_plan: Any = None,

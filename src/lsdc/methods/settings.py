@@ -17,10 +17,19 @@ from lsdc.nn.network import BACKBONES, HEADS, auto_backbone
 from lsdc.pretext import PRETEXTS
 from lsdc.training.plan import Frozen, Plan
 
-SHARES = (0.2, 0.8)
-FADE = True
-STEPS = {"image": 900, "vector": 300}
-PRETEXT_STEPS = {"image": 1000, "vector": 300}
+SHARES = (0.2, 0.8)  # an automatic k, as a share of N/K, for young and for mature clusters (decision 3)
+STEPS = {"image": 500, "vector": 200}  # enough for small data; large data gets ten epochs at least
+PRETEXT_STEPS = {"image": 700, "vector": 300}
+FEW_FEATURES = 32  # below, the inputs are good neighbours already and a pretext has nothing to find
+
+PARTS: dict[str, dict[str, Any]] = {
+    "similarity": SIMILARITIES,
+    "composition": COMPOSITIONS,
+    "backbone": BACKBONES,
+    "head": HEADS,
+    "augment": AUGMENTATIONS,
+    "pretext": PRETEXTS,
+}
 
 
 class Labelling(Frozen):
@@ -60,85 +69,71 @@ class Settings(Frozen):
     plan: Plan
 
 
-def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int) -> Settings:
-    """The parameters of the estimator, with ``auto`` replaced by what suits ``n`` samples of ``shape``."""
-    kind = "image" if len(shape) == 3 else "vector"
-    colour = kind == "image" and shape[0] > 1
-    default = {
-        "composition": "none",
+def defaults(shape: tuple[int, ...]) -> dict[str, Any]:
+    """What ``auto`` means for samples of a shape (measured: see docs/decisions.md)."""
+    is_image = len(shape) == 3
+    easy = not is_image and shape[0] < FEW_FEATURES
+    return {
         "backbone": auto_backbone(shape),
         "width": 0.25,
+        "head": "linear" if is_image else "normed",
         "n_frozen": 0,
-        "augment": "noise" if kind == "vector" else "crop-flip" if colour else "affine",
-        "pretext": "autoencoder",
+        "augment": ("crop-flip" if shape[0] > 1 else "affine") if is_image else "noise",
+        "pretext": "none" if easy else "autoencoder",
+        "composition": "none" if easy else "mixup",
     }
-    given = {key: default[key] if value == "auto" else value for key, value in params.items() if key in default}
-    for name, table in TABLES.items():
-        part(name, given.get(name, params[name]), table)
-    plan = plan_for(params, n, STEPS[kind])
-    labelling = validated(
-        Labelling,
-        {
-            "similarity": plain(params["similarity"]),
-            "k": None if params["k"] == "auto" else params["k"],
-            **{key: params[key] for key in ("tau", "temperature", "space", "pool")},
-        },
-    )
-    check_similarity(params["similarity"], labelling, min(n, plan.batch_size))
-    architecture = validated(
-        Architecture,
-        {
-            "head": plain(params["head"]),
-            **{key: plain(given[key]) for key in ("backbone", "width", "n_frozen", "augment")},
-        },
-    )
-    size = plan.batch_size
-    pretext = {"epochs": epochs_for(n, size, PRETEXT_STEPS[kind]), "batch_size": size, **PRETEXT_PLAN}
-    return validated(
-        Settings,
-        {
-            "n_clusters": params["n_clusters"],
-            "labelling": labelling,
-            "composition": plain(given["composition"]),
-            "consistency": params["consistency"],
-            "rampup": plan.epochs / 2 if params["rampup"] == "auto" else params["rampup"],
-            "weighted": params["weighted"],
-            "balance": params["balance"],
-            "architecture": architecture,
-            "pretext": plain(given["pretext"]),
-            "pretext_plan": validated(Plan, {**pretext, **(params["pretext_plan"] or {})}, "pretext_plan."),
-            "plan": plan,
-        },
-    )
 
 
-TABLES: dict[str, dict[str, Any]] = {
-    "similarity": SIMILARITIES,
-    "composition": COMPOSITIONS,
-    "backbone": BACKBONES,
-    "head": HEADS,
-    "augment": AUGMENTATIONS,
-    "pretext": PRETEXTS,
-}
-PRETEXT_PLAN = {"optimizer": "adam", "lr": 1e-3, "weight_decay": 0.0, "schedule": "cosine"}
+def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int) -> Settings:
+    """The parameters of the estimator, with ``auto`` replaced by what suits ``n`` samples of ``shape``."""
+    auto = defaults(shape)
+    values = {name: auto[name] if value == "auto" and name in auto else value for name, value in params.items()}
+    for name, table in PARTS.items():
+        part(name, values[name], table)
+        values[name] = plain(values[name])
+    kind = "image" if len(shape) == 3 else "vector"
+    plan = _plan(values, n, STEPS[kind])
+    labelling = _pick(Labelling, {**values, "k": None if values["k"] == "auto" else values["k"]})
+    _check_similarity(params["similarity"], labelling, min(n, plan.batch_size))
+    pretext_plan = {
+        "epochs": _epochs(n, plan.batch_size, PRETEXT_STEPS[kind]),
+        "batch_size": plan.batch_size,
+        "optimizer": "adam",
+        "lr": 1e-3,
+        "weight_decay": 0.0,
+        "schedule": "cosine",
+        **(values["pretext_plan"] or {}),
+    }
+    groups = {
+        "labelling": labelling,
+        "architecture": _pick(Architecture, values),
+        "pretext_plan": validated(Plan, pretext_plan, "pretext_plan."),
+        "plan": plan,
+        "rampup": plan.epochs / 2 if values["rampup"] == "auto" else values["rampup"],
+    }
+    settings: Settings = _pick(Settings, {**values, **groups})
+    return settings
 
 
-def plan_for(params: dict[str, Any], n: int, steps: int) -> Plan:
-    """The training plan of the clustering stage."""
+def _pick(group: Any, values: dict[str, Any]) -> Any:
+    """A group of settings from the values of its fields."""
+    return validated(group, {name: values[name] for name in group.model_fields})
+
+
+def _plan(values: dict[str, Any], n: int, steps: int) -> Plan:
     names = ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "milestones", "epochs")
-    values = {name: params[name] for name in names}
-    if values["epochs"] == "auto":
-        values["epochs"] = 1
-        values["epochs"] = epochs_for(n, validated(Plan, values).batch_size, steps)
-    return validated(Plan, values)
+    given = {name: values[name] for name in names}
+    if given["epochs"] == "auto":
+        given["epochs"] = _epochs(n, validated(Plan, {**given, "epochs": 1}).batch_size, steps)
+    return validated(Plan, given)
 
 
-def epochs_for(n: int, batch_size: int, steps: int) -> int:
+def _epochs(n: int, batch_size: int, steps: int) -> int:
     """Epochs enough for a number of steps, and never fewer than ten."""
     return max(10, math.ceil(steps / max(n // batch_size, 1)))
 
 
-def check_similarity(similarity: Any, labelling: Labelling, batch_size: int) -> None:
+def _check_similarity(similarity: Any, labelling: Labelling, batch_size: int) -> None:
     """The similarity has what it needs, and k leaves samples unconnected."""
     if callable(similarity):
         return
@@ -148,20 +143,20 @@ def check_similarity(similarity: Any, labelling: Labelling, batch_size: int) -> 
         raise InputError(f"k={labelling.k} must be smaller than the batch of {batch_size} samples")
 
 
-def growth(progress: float) -> float:
+def maturity(progress: float) -> float:
+    """How far clusters have formed: 0 until 30 % of the training, then rising to 1 at 90 %."""
     return min(max((progress - 0.3) / 0.6, 0.0), 1.0)
 
 
 def bind_similarity(similarity: Any, labelling: Labelling, n_clusters: int) -> Callable[[Tensor, int, float], Tensor]:
-    """The similarity as ``label(f, rows)``: A of the first ``rows`` of ``f``; an automatic k follows their number."""
+    """The similarity as ``label(f, rows, progress)``: A of the first ``rows`` of ``f``, with an automatic k."""
     if callable(similarity):
         return lambda f, rows, progress: similarity(f)[:rows, :rows]
     function = SIMILARITIES[similarity]
     parameters = inspect.signature(function).parameters
 
     def label(f: Tensor, rows: int, progress: float) -> Tensor:
-        grown = growth(progress)
-        share = SHARES[0] + grown * (SHARES[1] - SHARES[0])
+        share = SHARES[0] + maturity(progress) * (SHARES[1] - SHARES[0])
         k = labelling.k or max(1, min(len(f) - 1, round(share * len(f) / n_clusters)))
         options = {"tau": labelling.tau, "temperature": labelling.temperature, "k": k, "rows": rows}
         return function(f, **{name: options[name] for name in parameters if name in options})[:rows, :rows]

@@ -29,10 +29,10 @@ def describe(record: dict[str, Any]) -> str:
 
 
 class Live:
-    """Shows the steps of a fit: pass it as ``monitor``."""
+    """Shows the steps of a fit: pass it as ``monitor``. Nothing is shown before the first one."""
 
-    def __init__(self, console: Console) -> None:
-        self.console = console
+    def __init__(self, console: Console, headline: str) -> None:
+        self.console, self.headline = console, headline
         self.bars = Progress(
             TextColumn("{task.fields[stage]:<10}"),
             BarColumn(bar_width=24),
@@ -46,7 +46,6 @@ class Live:
         self.said = 0.0
 
     def __enter__(self) -> Self:
-        self.bars.start()
         return self
 
     def __exit__(
@@ -55,6 +54,9 @@ class Live:
         self.bars.stop()
 
     def __call__(self, step: Step) -> None:
+        if not self.tasks:
+            self.console.print(self.headline, highlight=False, soft_wrap=True)
+            self.bars.start()
         if step.stage not in self.tasks:
             self.tasks[step.stage] = self.bars.add_task(
                 step.stage, total=step.epochs, stage=step.stage, epoch=0, epochs=step.epochs, figures=""

@@ -1,0 +1,300 @@
+"""The command line as people use it: real processes, real files, exit codes, one line on stderr for mistakes."""
+
+import contextlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import redirect_stderr, redirect_stdout
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lsdc.cli import main
+
+QUICK = ["--set", "epochs=2", "--set", "pretext_plan.epochs=1", "--set", "width=0.1"]
+
+
+def lsdc(*words, cwd, timeout=120, env=None):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100", **(env or {})}
+    command = [sys.executable, "-m", "lsdc", *map(str, words)]
+    return subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, timeout=timeout, env=environment, check=False
+    )
+
+
+def inside(*words, cwd):
+    """The same command without the seconds a new process takes to import PyTorch."""
+    stdout, stderr = io.StringIO(), io.StringIO()
+    before = signal.getsignal(signal.SIGTERM)
+    with contextlib.chdir(cwd), redirect_stdout(stdout), redirect_stderr(stderr), pytest.raises(SystemExit) as ended:
+        main([str(word) for word in words])
+    signal.signal(signal.SIGTERM, before)
+    return subprocess.CompletedProcess(words, ended.value.code, stdout.getvalue(), stderr.getvalue())
+
+
+def refused(result, *parts):
+    """Exit code 2, and one line that holds what matters."""
+    assert result.returncode == 2, result.stderr
+    assert result.stdout == ""
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("lsdc: ")
+    for part in parts:
+        assert str(part) in lines[0]
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    result = lsdc("fit", "digits", *QUICK, "--seed", 3, cwd=folder)
+    assert result.returncode == 0, result.stderr
+    return folder, result
+
+
+def test_fit_leaves_a_whole_run(fitted):
+    folder, result = fitted
+    run = folder / "runs" / "digits"
+    names = {p.name for p in run.iterdir()}
+    assert {
+        "config.json",
+        "environment.json",
+        "metrics.jsonl",
+        "labels.csv",
+        "model.safetensors",
+        "checkpoint",
+    } <= names
+    config = json.loads((run / "config.json").read_text())
+    assert config["params"]["random_state"] == 3
+    assert config["params"]["n_clusters"] == 10  # the data set knows
+    assert config["data"]["source"] == "digits"
+    assert config["settings"]["plan"]["epochs"] == 2
+    environment = json.loads((run / "environment.json").read_text())
+    assert {"python", "packages", "processor", "threads", "commit"} <= environment.keys()
+    assert len((run / "labels.csv").read_text().splitlines()) == 1798
+    stages = [json.loads(line)["stage"] for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert stages == ["pretext", "clustering", "clustering"]
+    assert "run folder: runs/digits" in result.stdout
+    assert "lsdc evaluate runs/digits" in result.stdout
+    assert "clusters alive" in result.stderr
+
+
+def test_no_pickle_in_a_run(fitted):
+    folder, _ = fitted
+    files = [p for p in (folder / "runs" / "digits").rglob("*") if p.is_file()]
+    assert {p.suffix for p in files} == {".json", ".jsonl", ".csv", ".safetensors"}
+
+
+def test_evaluate_shows_the_rows(fitted):
+    folder, _ = fitted
+    result = lsdc("evaluate", "runs/digits", "--baselines", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    for word in ("ACC", "NMI", "ARI", "K-means on inputs", "K-means on pretext features", "lsdc"):
+        assert word in result.stdout
+
+
+def test_evaluate_gives_json(fitted):
+    folder, _ = fitted
+    result = json.loads(lsdc("evaluate", "runs/digits", "--json", cwd=folder).stdout)
+    assert result["lsdc"].keys() == {"acc", "nmi", "ari", "confident_share", "confident_acc"}
+
+
+def test_predict_equals_the_labels(fitted):
+    folder, _ = fitted
+    labels = (folder / "runs" / "digits" / "labels.csv").read_text()
+    assert lsdc("predict", "runs/digits", "digits", cwd=folder).stdout == labels
+    result = lsdc("predict", "runs/digits", "digits", "--out", "new.csv", cwd=folder)
+    assert result.returncode == 0
+    assert (folder / "new.csv").read_text() == labels
+
+
+def test_same_seed_same_files(fitted, tmp_path):
+    folder, _ = fitted
+    lsdc("fit", "digits", *QUICK, "--seed", 3, "--out", tmp_path / "again", cwd=tmp_path)
+    for name in ("labels.csv", "config.json"):
+        assert (tmp_path / "again" / name).read_bytes() == (folder / "runs" / "digits" / name).read_bytes()
+
+
+def test_existing_runs_are_kept(fitted):
+    folder, _ = fitted
+    before = (folder / "runs" / "digits" / "labels.csv").read_bytes()
+    refused(lsdc("fit", "digits", *QUICK, cwd=folder), "runs/digits", "--overwrite", "--resume")
+    assert (folder / "runs" / "digits" / "labels.csv").read_bytes() == before
+
+
+def test_resuming_a_finished_run_changes_nothing(fitted):
+    folder, _ = fitted
+    before = (folder / "runs" / "digits" / "labels.csv").read_bytes()
+    result = lsdc("fit", "digits", "--resume", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert (folder / "runs" / "digits" / "labels.csv").read_bytes() == before
+
+
+def test_resuming_with_other_settings_is_refused(fitted):
+    folder, _ = fitted
+    refused(inside("fit", "digits", "--resume", "--set", "epochs=9", cwd=folder), "epochs=2", "9")
+    refused(inside("fit", "digits", "--resume", "--clusters", 9, cwd=folder), "n_clusters=10", "9")
+
+
+def test_overwrite_replaces_runs_and_nothing_else(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((60, 4)))
+    first = ["fit", "x.npy", "-k", 2, "--set", "epochs=1", "--out", "run"]
+    assert lsdc(*first, cwd=tmp_path).returncode == 0
+    assert lsdc(*first, "--overwrite", cwd=tmp_path).returncode == 0
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.tex").write_text("years of work")
+    refused(lsdc("fit", "x.npy", "-k", 2, "--out", "precious", "--overwrite", cwd=tmp_path), "not a run folder")
+    assert (tmp_path / "precious" / "thesis.tex").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_runs_go_on_where_they_were(tmp_path, number):
+    """Ctrl-C in the middle: exit code 130, the command that resumes, and in the end the same labels."""
+    settings = ["--set", "epochs=6", "--set", "pretext_plan.epochs=2", "--set", "width=0.1"]
+    whole = lsdc("fit", "digits", *settings, "--out", "whole", cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    command = [sys.executable, "-m", "lsdc", "fit", "digits", *settings, "--out", "cut"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
+    checkpoint = tmp_path / "cut" / "checkpoint" / "clustering.safetensors"
+    for _ in range(1200):
+        if checkpoint.exists() or process.poll() is not None:
+            break
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "lsdc fit digits --out cut --resume" in stderr
+    assert not (tmp_path / "cut" / "labels.csv").exists()
+    refused(inside("evaluate", "cut", cwd=tmp_path), "labels.csv", "not finished")
+    resumed = lsdc("fit", "digits", "--out", "cut", "--resume", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert (tmp_path / "cut" / "labels.csv").read_bytes() == (tmp_path / "whole" / "labels.csv").read_bytes()
+
+
+def test_a_folder_of_images(tmp_path):
+    rng = np.random.default_rng(0)
+    (tmp_path / "photos" / "trip").mkdir(parents=True)
+    for i in range(24):
+        pixels = np.zeros((20, 30, 3), np.uint8)
+        pixels[..., i % 2] = rng.integers(100, 255)
+        Image.fromarray(pixels).save(tmp_path / "photos" / "trip" / f"{i:02}.png")
+    result = lsdc("fit", "photos", "--clusters", 2, "--image-size", 8, *QUICK, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    lines = (tmp_path / "runs" / "photos" / "labels.csv").read_text().splitlines()
+    assert lines[1].startswith("trip/00.png,")
+    assert "lsdc predict runs/photos NEW_DATA" in result.stdout
+    predicted = lsdc("predict", "runs/photos", "photos", cwd=tmp_path)
+    assert predicted.stdout.splitlines() == lines
+    shown = lsdc("evaluate", "runs/photos", cwd=tmp_path)
+    assert "samples" in shown.stdout
+    assert "--labels" in shown.stderr
+
+
+def test_a_table_of_texts(tmp_path):
+    animals, money = "cat dog bird horse mouse", "bank money loan credit cash"
+    rng = np.random.default_rng(0)
+    rows = [" ".join(rng.choice((animals, money)[i % 2].split(), 5)) for i in range(60)]
+    (tmp_path / "mails.csv").write_text("id,text\n" + "\n".join(f"m{i},{row}" for i, row in enumerate(rows)) + "\n")
+    (tmp_path / "truth.txt").write_text("\n".join("am"[i % 2] for i in range(60)) + "\n")
+    result = lsdc("fit", "mails.csv", "--clusters", 2, *QUICK, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    scores = json.loads(lsdc("evaluate", "runs/mails", "--labels", "truth.txt", "--json", cwd=tmp_path).stdout)
+    assert 0.5 <= scores["lsdc"]["acc"] <= 1
+    (tmp_path / "new.txt").write_text("dog cat\nloan cash\n")
+    assert len(lsdc("predict", "runs/mails", "new.txt", cwd=tmp_path).stdout.splitlines()) == 3
+    refused(inside("evaluate", "runs/mails", "--labels", "new.txt", cwd=tmp_path), "2 labels", "60 samples")
+
+
+def test_kmeans_by_the_same_interface(tmp_path):
+    result = lsdc("fit", "blobs", "--method", "kmeans", "--out", "run", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(lsdc("evaluate", "run", "--json", cwd=tmp_path).stdout)["kmeans"]["acc"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["fit", "digitz"], ["digitz", "'digits'"]),
+        (["fit", "nowhere.npy", "-k", 3], ["nowhere.npy", "no such file"]),
+        (["fit", "digits", "--recipe", "papr"], ["'papr'", "'paper'"]),
+        (["fit", "digits", "--method", "lsd"], ["'lsd'", "'lsdc'"]),
+        (["fit", "digits", "--set", "epoch=3"], ["'epoch'", "'epochs'"]),
+        (["fit", "digits", "--set", "epochs"], ["--set epochs", "KEY=VALUE"]),
+        (["fit", "digits", "--set", "epochs=many"], ["epochs", "many"]),
+        (["fit", "digits", "--set", "similarity=knm"], ["'knm'", "'knn'"]),
+        (["fit", "digits", "--set", "similarity=knn", "--set", "k=256"], ["k=256", "256"]),
+        (["fit", "digits", "--set", "pretext_plan.epoch=3"], ["pretext_plan.epochs"]),
+        (["fit", "digits", "--clusters", 0], ["n_clusters", "0"]),
+        (["fit", "digits", "--clusters", "x"], ["--clusters"]),
+        (["fit", "digits", "--clusters", 1798], ["n_clusters=1798", "1797"]),
+        (["fit", "digits", "--device", "gpu"], ["device", "gpu"]),
+        (["fit", "digits", "--resume"], ["runs/digits", "not a run folder"]),
+        (["fit", "digits", "--resume", "--overwrite"], ["--resume", "--overwrite"]),
+        (["fit", "digits", "--out", "/proc/run"], ["/proc/run", "cannot write"]),
+        (["fit", "numbers.npy"], ["--clusters is missing"]),
+        (["fit", "bad.npy", "-k", 2], ["NaN in row 5"]),
+        (["fit"], ["data"]),
+        (["fti", "digits"], ["fti"]),
+        (["fit", "digits", "--cluster", 3], ["--cluster"]),
+        (["predict", "nowhere", "digits"], ["nowhere", "not a run folder"]),
+        (["evaluate", "."], ["not a run folder"]),
+        (["list", "nothing"], ["nothing"]),
+    ],
+)
+def test_mistakes_get_one_line(tmp_path, words, parts):
+    X = np.random.default_rng(0).random((20, 3))
+    np.save(tmp_path / "numbers.npy", X)
+    X[5, 1] = np.nan
+    np.save(tmp_path / "bad.npy", X)
+    refused(inside(*words, cwd=tmp_path), *parts)
+    assert not (tmp_path / "runs" / "digits").exists()  # a refused fit leaves nothing behind
+
+
+def test_broken_models_get_one_line(tmp_path):
+    assert inside("fit", "blobs", "--method", "kmeans", "--out", "run", cwd=tmp_path).returncode == 0
+    model = tmp_path / "run" / "model.safetensors"
+    model.write_bytes(model.read_bytes()[:-10])
+    refused(inside("predict", "run", "blobs", cwd=tmp_path), "model.safetensors", "cut short")
+    model.write_bytes(b"\x80\x04N.")
+    refused(inside("predict", "run", "blobs", cwd=tmp_path), "model.safetensors", "not a file written by lsdc")
+    (tmp_path / "run" / "config.json").write_text("{")
+    refused(inside("evaluate", "run", cwd=tmp_path), "config.json", "cannot be read")
+
+
+def test_other_shapes_get_one_line(fitted):
+    folder, _ = fitted
+    refused(inside("predict", "runs/digits", "blobs", cwd=folder), "fitted on images of shape (1, 8, 8)")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "methods",
+        "datasets",
+        "similarities",
+        "compositions",
+        "pretexts",
+        "backbones",
+        "augmentations",
+        "recipes",
+        "settings",
+    ],
+)
+def test_lists_explain_every_name(tmp_path, kind):
+    result = inside("list", kind, cwd=tmp_path)
+    assert result.returncode == 0
+    lines = [line for line in result.stdout.rstrip().splitlines()[1:] if not line.startswith(" ")]
+    assert len(lines) >= 2
+    for line in lines:
+        assert len(line.split()) > 1, line
+
+
+def test_help_and_version(tmp_path):
+    assert "lsdc fit digits" in lsdc("--help", cwd=tmp_path).stdout
+    assert "--resume" in inside("fit", "--help", cwd=tmp_path).stdout
+    assert inside("--version", cwd=tmp_path).stdout.startswith("lsdc 0.")
