@@ -40,7 +40,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 benchmarks: $(READY)
-	$(BIN)/python benchmarks/pair_loss.py
+	$(BIN)/python benchmarks/functional.py --large
 
 clean:
 	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
