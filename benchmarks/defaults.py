@@ -75,9 +75,8 @@ def main():
                 rows[str(seed)] = kmeans(seed) if variant == "K-means on pixels" else run(variant, seed)
                 print(variant, seed, rows[str(seed)], flush=True)
                 write_atomic(FILE, (json.dumps(results, indent=1) + "\n").encode())
-    print(
-        "\n| digits | ACC, mean ± sd | worst | NMI | clusters alive | confident | n | seconds |\n|---|---|---|---|---|---|---|---|"
-    )
+    print("\n| digits | ACC, mean ± sd | worst | NMI | clusters alive | confident | n | seconds |")
+    print("|---|---|---|---|---|---|---|---|")
     for variant, rows in results["runs"].items():
         accs = np.array([row["acc"] for row in rows.values()])
         means = {key: np.mean([row[key] for row in rows.values()]) for key in next(iter(rows.values()))}

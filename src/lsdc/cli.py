@@ -127,10 +127,14 @@ def _finish(run: Run, dataset: Dataset, model: Any) -> None:
     out.print(sizes_table(labels, confidence, model.n_clusters))
     if dataset.y is not None:
         out.print(scores_table({model.method: score(dataset.y, labels, confidence)}, dataset.name))
-    out.print(f"run folder: {run.path}", highlight=False, soft_wrap=True)
-    again = "evaluate" if dataset.y is not None else "predict"
-    rest = ["--baselines"] if dataset.y is not None else ["NEW_DATA"]
-    out.print(f"next:       {shlex.join(['lsdc', again, str(run.path), *rest])}", highlight=False, soft_wrap=True)
+    labelled = dataset.y is not None
+    _say_next(run.path, *(("evaluate", run.path, "--baselines") if labelled else ("predict", run.path, "NEW_DATA")))
+
+
+def _say_next(folder: Path, *words: object) -> None:
+    """The run folder, and the command to try next."""
+    out.print(f"run folder: {folder}", highlight=False, soft_wrap=True)
+    out.print(f"next:       {shlex.join(['lsdc', *map(str, words)])}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -203,6 +207,7 @@ def evaluate(
         print(json.dumps({name: row._asdict() for name, row in rows.items()}).replace("NaN", "null"))
         return
     out.print(scores_table(rows, f"{source.get('source', run)}, {len(y):,} samples, {n_clusters} clusters"))
+    _say_next(run, "predict", run, source.get("source", "NEW_DATA"))
 
 
 class Kind(StrEnum):

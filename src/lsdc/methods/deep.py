@@ -73,9 +73,8 @@ def encode(
     """Features and probabilities of all samples, in evaluation mode."""
     devices.place(network, device).eval()
     features, probabilities = [], []
-    with devices.precision(device):
-        for x in data.chunks():
-            output = network(views.plain(devices.move(x, device)))
-            features.append(output.f.float().cpu())
-            probabilities.append(output.p.float().cpu())
+    for x in data.chunks():
+        output = network(views.plain(devices.move(x, device)))
+        features.append(output.f.cpu())
+        probabilities.append(output.p.cpu())
     return torch.cat(features).numpy(), torch.cat(probabilities).numpy()

@@ -65,7 +65,7 @@ class Clustering:
 
     def label(self, f: Tensor, batch: Batch) -> Tensor:
         """A of the batch, its neighbours chosen among the batch and the samples remembered from before."""
-        f = f.detach().float()
+        f = f.detach()
         ids = batch.indices.to(f.device)
         A = self.similarity(self.memory.pooled(f, ids), len(f), batch.t / self.settings.plan.epochs)
         self.memory.store(f, ids)
@@ -79,7 +79,7 @@ class Clustering:
 def watched(f: Tensor, p: Tensor, A: Tensor) -> dict[str, Tensor]:
     """What the health checks look at: cluster shares, confidence, density of A, spread of the features."""
     confidence, cluster = p.max(1)
-    spread = f.float().var(0, correction=0).sum() / f.float().square().sum(1).mean().clamp(min=1e-30)
+    spread = f.var(0, correction=0).sum() / f.square().sum(1).mean().clamp(min=1e-30)
     return {
         "shares": torch.bincount(cluster, minlength=p.shape[1]) / len(p),
         "confident": (confidence > 0.9).float().mean(),

@@ -32,10 +32,15 @@ class Backbone(nn.Module):
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features (N, D)."""
-        with torch.no_grad():
-            for stage in self.stages[: self.n_frozen]:
+        """Features (N, D) in fp32.
+
+        On CUDA the stages run in bf16. Everything after them (heads, distances, losses) needs fp32: in bf16 an eps of
+        1e-7 is nothing. On CPUs bf16 can kill the process, so there it is never used.
+        """
+        with torch.autocast("cuda", torch.bfloat16, enabled=x.is_cuda):
+            with torch.no_grad():
+                for stage in self.stages[: self.n_frozen]:
+                    x = stage(x)
+            for stage in self.stages[self.n_frozen :]:
                 x = stage(x)
-        for stage in self.stages[self.n_frozen :]:
-            x = stage(x)
-        return x.flatten(1)
+        return x.flatten(1).float()

@@ -35,7 +35,7 @@ class Network(nn.Module):
 
     def forward(self, x: Tensor) -> Output:
         f = self.backbone(x)
-        logits = self.head(f).float()
+        logits = self.head(f)
         return Output(f, logits, logits.softmax(1))
 
 

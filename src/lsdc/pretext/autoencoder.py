@@ -33,7 +33,7 @@ class DenoisingAutoencoder:
         if x.ndim == 2:
             corrupted = dropout(corrupted, batch.rng)
         rebuilt = self.module["decoder"](self.module["backbone"](corrupted))
-        return {"loss": F.mse_loss(rebuilt.float(), x.flatten(1))}
+        return {"loss": F.mse_loss(rebuilt, x.flatten(1))}
 
     def summary(self, record: dict[str, Any]) -> dict[str, Any]:
         return {}

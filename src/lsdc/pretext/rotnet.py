@@ -28,7 +28,7 @@ class RotNet:
         rotated = torch.cat([x, *(x.rot90(turns, (2, 3)) for turns in (1, 2, 3))])
         turns = torch.arange(4, device=x.device).repeat_interleave(len(x))
         logits = self.module["head"](self.module["backbone"](rotated))
-        return {"loss": F.cross_entropy(logits.float(), turns), "accuracy": (logits.argmax(1) == turns).float().mean()}
+        return {"loss": F.cross_entropy(logits, turns), "accuracy": (logits.argmax(1) == turns).float().mean()}
 
     def summary(self, record: dict[str, Any]) -> dict[str, Any]:
         return {}

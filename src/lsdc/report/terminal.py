@@ -14,6 +14,7 @@ from rich.text import Text
 from lsdc.metrics import Scores
 from lsdc.training.loop import Progress as Step
 
+MOST_ROWS = 30  # of a table of clusters
 EVERY = 10.0  # seconds between lines where the output is not a terminal
 
 
@@ -92,10 +93,13 @@ def sizes_table(labels: np.ndarray, confidence: np.ndarray, n_clusters: int) -> 
     table = Table(header_style="bold")
     for name in ("cluster", "samples", "share", "mean confidence", "confident"):
         table.add_column(name, justify="right")
-    for cluster in range(n_clusters):
+    shown = np.argsort(-np.bincount(labels, minlength=n_clusters), kind="stable")[:MOST_ROWS]
+    for cluster in sorted(shown.tolist()):
         mine = confidence[labels == cluster]
         mean, sure = (f"{mine.mean():.2f}", f"{(mine > 0.9).mean():.0%}") if len(mine) else ("-", "-")
         table.add_row(str(cluster), f"{len(mine):,}", f"{len(mine) / max(len(labels), 1):.1%}", mean, sure)
+    if n_clusters > MOST_ROWS:
+        table.caption = f"the {MOST_ROWS} largest of {n_clusters} clusters"
     return table
 
 

@@ -1,6 +1,4 @@
-"""Where and in which precision: fp32 on CPUs (bf16 can kill the process there), bf16 autocast on CUDA."""
-
-from contextlib import AbstractContextManager, nullcontext
+"""Where to compute, and how tensors lie there. Precision is the backbone's affair (``nn/backbone.py``)."""
 
 import torch
 from torch import Tensor, nn
@@ -19,13 +17,6 @@ def choose(name: str) -> torch.device:
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device {name!r} was asked for, but PyTorch sees no GPU here; use 'auto' or 'cpu'")
     return device
-
-
-def precision(device: torch.device) -> AbstractContextManager[object]:
-    """The autocast context of a training or prediction step."""
-    if device.type == "cuda":
-        return torch.autocast("cuda", dtype=torch.bfloat16)
-    return nullcontext()
 
 
 def place(module: nn.Module, device: torch.device) -> nn.Module:

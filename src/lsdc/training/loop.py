@@ -123,9 +123,8 @@ def _epoch(
         t = epoch + step / len(order)
         for group in optimizer.param_groups:
             group["lr"] = plan.lr_at(t)
-        with devices.precision(context.device):
-            rng = generator(context.seed, objective.name, epoch, step)
-            losses = objective.losses(Batch(devices.move(x, context.device), indices, rng, t))
+        rng = generator(context.seed, objective.name, epoch, step)
+        losses = objective.losses(Batch(devices.move(x, context.device), indices, rng, t))
         if not torch.isfinite(losses["loss"]):
             raise Diverged(
                 f"{objective.name}: the loss became {losses['loss'].item()} in epoch {epoch + 1}, step {step + 1}; "
