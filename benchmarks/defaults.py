@@ -30,9 +30,6 @@ VARIANTS = {
     "k fixed at the density 1/K (0.7 N/K)": {"k": "fixed"},
     "no composition": {"composition": "none"},
     "RotNet instead of autoencoder": {"pretext": "rotnet"},
-    "no pretext": {"pretext": "none"},
-    "normed head": {"head": "normed"},
-    "no consistency": {"consistency": 0.0},
     "recipe paper": recipe("paper", ndim=3),
 }
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from lsdc.data import datasets
-from lsdc.data.sources import Data, check_finite, describe, image_shape, take
+from lsdc.data.sources import Data, check_finite, describe, image_shape, raw
 from lsdc.errors import InputError
 
 
@@ -21,14 +21,14 @@ def images(*shape, dtype=np.uint8):
 def test_images_come_out_channels_first(shape, expected):
     X = images(*shape)
     assert image_shape(X.shape) == expected
-    assert take(X, np.array([3, 1])).shape == (2, *expected)
+    assert raw(X, np.array([3, 1])).shape == (2, *expected)
 
 
 def test_layouts_agree():
     X = images(6, 10, 12, 3)
-    first = take(X, np.arange(6))
-    assert torch.equal(first, take(X.transpose(0, 3, 1, 2), np.arange(6)))
-    assert float(first[2, 1, 3, 4]) == X[2, 3, 4, 1]
+    first = raw(X, np.arange(6))
+    assert np.array_equal(first, raw(X.transpose(0, 3, 1, 2), np.arange(6)))
+    assert first[2, 1, 3, 4] == X[2, 3, 4, 1]
 
 
 @pytest.mark.parametrize("shape", [(5, 7, 7), (5, 32, 32, 5), (5, 2, 32, 32), (5, 1, 2, 3, 4), (5, 4, 64)])
@@ -40,8 +40,8 @@ def test_other_shapes_are_refused(shape):
 def test_dense_and_sparse_vectors_agree():
     X = np.random.default_rng(0).random((50, 7)).astype(np.float32)
     X[X < 0.7] = 0
-    dense, sparse = take(X, np.array([4, 2])), take(sp.csr_matrix(X), np.array([4, 2]))
-    assert torch.equal(dense, sparse)
+    dense, sparse = raw(X, np.array([4, 2])), raw(sp.csr_matrix(X), np.array([4, 2]))
+    assert np.array_equal(dense, sparse)
 
 
 def test_vectors_are_centred_and_keep_their_proportions():
@@ -58,6 +58,27 @@ def test_images_and_sparse_vectors_keep_their_zero():
     assert Data(X, describe(X)).batch(torch.arange(20))[:, :, 0].eq(0).all()
     S = sp.random(50, 20, 0.1, format="csr", random_state=0)
     assert Data(S, describe(S)).batch(torch.arange(50)).ne(0).sum() == S.nnz
+
+
+def test_small_differences_of_large_values_survive():
+    """Around a billion, single precision steps by 64: values are centred before they are rounded."""
+    X = np.random.default_rng(0).normal(size=(50, 3)) + 1e9
+    x = Data(X, describe(X)).batch(torch.arange(50))
+    wanted = (X - X.mean(0)) / (X - X.mean(0)).std()
+    np.testing.assert_allclose(x.numpy(), wanted, atol=1e-4)
+
+
+def test_a_constant_column_is_no_constant_data():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    X[:, 0] = 1.7e9  # a timestamp
+    assert torch.isfinite(Data(X, describe(X)).batch(torch.arange(50))).all()
+
+
+def test_values_beyond_single_precision_are_refused():
+    X = np.zeros((5, 2))
+    X[3, 1] = 1e39
+    with pytest.raises(InputError, match=r"1e\+39, which is beyond single precision, in row 3"):
+        check_finite(X)
 
 
 def test_scaling_of_a_memmap_is_that_of_the_array(tmp_path):

@@ -98,7 +98,11 @@ def _plain(x: Tensor) -> Tensor:
 
 def _padded_crop(shape: tuple[int, ...]) -> Augment:
     size = (shape[1], shape[2])
-    return partial(crop, size=size, padding=(size[0] // 8, size[1] // 8))
+    return partial(crop, size=size, padding=(max(1, size[0] // 8), max(1, size[1] // 8)))
+
+
+def _crop_flip(x: Tensor, rng: torch.Generator, shift: Augment) -> Tensor:
+    return flip(shift(x, rng), rng)
 
 
 def affine_views(shape: tuple[int, ...]) -> Views:
@@ -113,13 +117,14 @@ def crop_views(shape: tuple[int, ...]) -> Views:
 
 def crop_flip_views(shape: tuple[int, ...]) -> Views:
     """Padding by an eighth of the side, random crop, flip: the paper's views of CIFAR (4 of 32) and STL (12 of 96)."""
-    shift = _padded_crop(shape)
-    return Views(shape, _plain, lambda x, rng: flip(shift(x, rng), rng))
+    return Views(shape, _plain, partial(_crop_flip, shift=_padded_crop(shape)))
 
 
 def window_views(shape: tuple[int, ...]) -> Views:
     """A random window of 6/7 of the side, the middle one for prediction: the paper's 24x24 crops of MNIST."""
-    size = (max(8, shape[1] * 6 // 7), max(8, shape[2] * 6 // 7))
+    if min(shape[1:]) < 14:  # too small to lose anything: shift it instead
+        return crop_views(shape)
+    size = (shape[1] * 6 // 7, shape[2] * 6 // 7)
     return Views((shape[0], *size), partial(centre, size=size), partial(crop, size=size))
 
 

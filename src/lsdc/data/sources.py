@@ -13,7 +13,7 @@ from lsdc.errors import InputError
 
 CHANNELS = (1, 3, 4)
 SMALLEST_IMAGE = 8  # three halvings must leave something
-CHUNK = 4096  # rows per pass over data that may be larger than memory
+CHUNK_BYTES = 64 * 2**20  # of data looked at in one go, when all of it may be larger than memory
 
 
 @dataclass(frozen=True)
@@ -42,21 +42,29 @@ class Data:
 
     def batch(self, indices: Tensor) -> Tensor:
         """The samples at ``indices``, scaled, images as (n, c, h, w)."""
-        return (take(self.X, indices.numpy()) - self.spec.offset) / self.spec.scale
+        values = raw(self.X, indices.numpy())
+        if self.spec.offset.ndim:  # centred in double precision: single would lose small differences of large values
+            values = values - self.spec.offset.numpy()
+        return torch.from_numpy(np.array(values, np.float32)) / self.spec.scale
 
     def chunks(self, size: int = 1024) -> Iterator[Tensor]:
         """All samples in order."""
         return (self.batch(i) for i in torch.split(torch.arange(len(self)), size))
 
 
-def take(X: Any, rows: Any) -> Tensor:
-    """Some rows of X as floats: sparse ones made dense, images with their channels first."""
+def raw(X: Any, rows: Any) -> np.ndarray:
+    """Some rows of X as they are: sparse ones made dense, images with their channels first."""
     part = X[rows]
     part = part.toarray() if sp.issparse(part) else np.asarray(part)
-    x = torch.from_numpy(np.array(part, np.float32))
-    if x.ndim == 3:
-        return x[:, None]
-    return x.permute(0, 3, 1, 2) if x.ndim == 4 and x.shape[3] in CHANNELS else x
+    if part.ndim == 3:
+        return part[:, None]
+    return part.transpose(0, 3, 1, 2) if part.ndim == 4 and part.shape[3] in CHANNELS else part
+
+
+def row_chunks(X: Any) -> Iterator[slice]:
+    """Slices over the rows of X, each of a bounded number of bytes once it is dense and in double precision."""
+    size = max(1, CHUNK_BYTES // (8 * int(np.prod(X.shape[1:])) or 1))
+    return (slice(start, start + size) for start in range(0, X.shape[0], size))
 
 
 def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -80,26 +88,28 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
 def check_finite(X: Any) -> None:
     """Refuse NaN and infinite values, and say where the first one is."""
     if sp.issparse(X):
-        bad = np.flatnonzero(~np.isfinite(X.data))
+        bad = np.flatnonzero(~(np.abs(X.data) <= np.finfo(np.float32).max))
         if len(bad):
             row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
             raise _not_finite(X.data[bad[0]], row)
         return
     if X.dtype.kind != "f":
         return
-    for start in range(0, len(X), CHUNK):
-        part = np.asarray(X[start : start + CHUNK]).reshape(len(X[start : start + CHUNK]), -1)
-        bad_rows, bad_columns = np.nonzero(~np.isfinite(part))
+    for rows in row_chunks(X):
+        part = np.asarray(X[rows]).reshape(len(X[rows]), -1)
+        bad_rows, bad_columns = np.nonzero(~(np.abs(part) <= np.finfo(np.float32).max))
         if len(bad_rows):
-            raise _not_finite(part[bad_rows[0], bad_columns[0]], start + int(bad_rows[0]))
+            raise _not_finite(part[bad_rows[0], bad_columns[0]], rows.start + int(bad_rows[0]))
 
 
 def _not_finite(value: float, row: int) -> InputError:
-    what = "NaN" if np.isnan(value) else "infinity"
+    what = (
+        "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"{value:g}, which is beyond single precision,"
+    )
     return InputError(f"X contains {what} in row {row} (counting from 0); remove such rows or fill them in")
 
 
-def check_images(X: Any) -> np.ndarray:
+def check_images(X: Any) -> Any:
     """An array of images as it is, if it is one."""
     image_shape(X.shape)
     if X.dtype.kind not in "buif":
@@ -119,20 +129,17 @@ def describe(X: Any) -> Spec:
     """
     is_image = X.ndim > 2
     shape = image_shape(X.shape) if is_image else (int(X.shape[1]),)
-    total = torch.zeros(shape, dtype=torch.float64)
-    square = torch.zeros((), dtype=torch.float64)
-    for start in range(0, X.shape[0], CHUNK):
-        x = take(X, slice(start, start + CHUNK)).double()
-        total += x.sum(0)
-        square += x.square().sum()
-    mean = total / X.shape[0]
-    variance = square / (X.shape[0] * mean.numel()) - mean.square().mean()
+    mean = sum(raw(X, rows).sum(0, dtype=np.float64) for rows in row_chunks(X)) / X.shape[0]
     if is_image:
-        variance = square / (X.shape[0] * mean.numel()) - mean.mean().square()
-    spread = float(variance.clamp(min=0).sqrt())
-    largest = float(mean.abs().max())
-    if spread <= 1e-7 * largest or spread == 0:
+        mean = mean.mean()
+    square, varies = 0.0, False
+    first = raw(X, slice(0, 1))
+    for rows in row_chunks(X):
+        values = raw(X, rows)
+        varies = varies or bool((values != first).any())
+        square += float(np.square(values - mean).sum())
+    if not varies:
         raise InputError("X is constant: all samples are the same, so there is nothing to cluster")
-    keep_zero = is_image or sp.issparse(X)
-    offset = torch.zeros(()) if keep_zero else mean.float()
-    return Spec(shape, offset, torch.tensor(spread))
+    spread = np.sqrt(square / (X.shape[0] * np.prod(shape)))
+    offset = torch.zeros(()) if is_image or sp.issparse(X) else torch.from_numpy(np.asarray(mean))
+    return Spec(shape, offset, torch.tensor(float(spread), dtype=torch.float32))

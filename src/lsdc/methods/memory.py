@@ -28,6 +28,7 @@ class Memory(nn.Module):
         if not size:
             return
         f, ids = f[-size:], ids[-size:]
+        self.ids[torch.isin(self.ids, ids)] = -1  # one place a sample: its older features are forgotten
         slots = (self.position + torch.arange(len(ids), device=self.ids.device)) % size
         self.features[slots] = f.to(self.features.dtype)
         self.ids[slots] = ids
