@@ -1,8 +1,9 @@
 """Group unlabelled images, documents or embeddings into K clusters with LSD-C, and keep what you learn."""
 
 from lsdc.data import datasets
+from lsdc.data.files import image_folder
 from lsdc.errors import HealthWarning, InputError
 from lsdc.methods import LSDC, METHODS, KMeans, load
 
 __version__ = "0.1.0"
-__all__ = ["LSDC", "METHODS", "HealthWarning", "InputError", "KMeans", "datasets", "load"]
+__all__ = ["LSDC", "METHODS", "HealthWarning", "InputError", "KMeans", "datasets", "image_folder", "load"]

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import signal
 import sys
 import warnings
@@ -35,7 +36,6 @@ from lsdc.training.run import Run, labels_csv
 
 app = typer.Typer(
     add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Group unlabelled images, documents or embeddings into K clusters (LSD-C).",
     epilog="Start with:  lsdc fit digits",
@@ -60,11 +60,17 @@ ColumnOption = Annotated[
 ]
 
 
+DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu or cuda [default: auto]")]
+
+
 @app.callback(invoke_without_command=True)
-def start(version: Annotated[bool, typer.Option("--version", help="show the version")] = False) -> None:
+def start(
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="show the version")] = False
+) -> None:
     if version:
         print(f"lsdc {lsdc.__version__}")
-        raise typer.Exit
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 @app.command()
@@ -76,13 +82,18 @@ def fit(
     out_: Annotated[Path | None, typer.Option("--out", "-o", help="the run folder [default: runs/NAME]")] = None,
     recipe_: Annotated[str, typer.Option("--recipe", help="a set of settings (lsdc list recipes)")] = "default",
     method: Annotated[str, typer.Option("--method", help="the method (lsdc list methods)")] = "lsdc",
-    seed: Annotated[int, typer.Option("--seed", help="the same seed gives the same clusters")] = 0,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="the same seed gives the same clusters [default: 0]")
+    ] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="change one setting, e.g. --set epochs=20", metavar="KEY=VALUE")
+        list[str] | None,
+        typer.Option(
+            "--set", help="change one setting, e.g. --set epochs=20 (lsdc list settings)", metavar="KEY=VALUE"
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with an interrupted run")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the run that is there")] = False,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda")] = "auto",
+    device: DeviceOption = None,
     data_root: RootOption = None,
     image_size: SizeOption = 32,
     column: ColumnOption = None,
@@ -90,20 +101,22 @@ def fit(
     """Find the clusters of DATA and keep everything in a run folder."""
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other")
+    folder = out_ or Path("runs") / Path(data).resolve().stem
+    run = Run.open(folder) if resume else Run.create(folder, overwrite)
+    stored = run.read_json("config.json") if resume else {}
+    if resume:
+        method = str(stored["method"])
+        image_size, column = stored["data"].get("image_size", image_size), stored["data"].get("column", column)
     if method not in METHODS:
         raise unknown("method", method, METHODS)
-    folder = out_ or Path("runs") / Path(data).stem
-    if resume:
-        stored = Run.open(folder).read_json("config.json")
-        method = str(stored.get("method", method))
     dataset = open_data(data, _root(data_root), image_size=image_size, column=column)
-    given = {"device": device, **_recipe(recipe_, dataset, method), **_settings(set_ or [], method)}
+    given = _merged(_recipe(recipe_, dataset, method), _settings(set_ or [], method))
+    given |= {key: value for key, value in (("n_clusters", clusters), ("random_state", seed)) if value is not None}
     if resume:
-        params = _resumed(stored, given, clusters, folder)
+        params = _resumed(stored["params"], given, folder)
     else:
-        params = {"n_clusters": _clusters(clusters, dataset), "random_state": seed, **given}
-    model = METHODS[method](**params)
-    run = Run.open(folder) if resume else Run.create(folder, overwrite)
+        params = {"n_clusters": _clusters(clusters, dataset), "random_state": 0, **given}
+    model = METHODS[method](**{**params, **({"device": device} if device else {})})
     run.source = {"source": data, "image_size": image_size, "column": column}
     run.ids = dataset.ids
     headline = f"{dataset.name}: {_count(dataset):,} samples, {params['n_clusters']} clusters, run folder {folder}"
@@ -111,13 +124,13 @@ def fit(
         with Live(err, headline) as monitor, _readable_warnings():
             model.fit(dataset.X, monitor=monitor, **({"resume": run} if resume else {"run": run}))
     except KeyboardInterrupt:
-        again = shlex.join(["lsdc", "fit", data, "--out", str(folder), "--resume", *(_root_words(data_root))])
-        err.print(f"stopped; the last epoch is saved. Go on with:  {again}", highlight=False, soft_wrap=True)
+        if (folder / "metrics.jsonl").exists():
+            root = ["--data-root", str(data_root)] if data_root else []
+            again = shlex.join([*_program(), "fit", data, "--out", str(folder), "--resume", *root])
+            _line(err, f"stopped; every finished epoch is kept. Go on with:  {again}")
+        else:
+            _line(err, "stopped before the first epoch was finished")
         raise typer.Exit(130) from None
-    except BaseException:
-        if not resume:
-            run.discard_if_empty()
-        raise
     _finish(run, dataset, model)
 
 
@@ -133,8 +146,20 @@ def _finish(run: Run, dataset: Dataset, model: Any) -> None:
 
 def _say_next(folder: Path, *words: object) -> None:
     """The run folder, and the command to try next."""
-    out.print(f"run folder: {folder}", highlight=False, soft_wrap=True)
-    out.print(f"next:       {shlex.join(['lsdc', *map(str, words)])}", highlight=False, soft_wrap=True)
+    _line(out, f"run folder: {folder}")
+    _line(out, f"next:       {shlex.join([*_program(), *map(str, words)])}")
+
+
+def _program() -> list[str]:
+    """How to call this program again."""
+    if shutil.which("lsdc"):
+        return ["lsdc"]
+    return [sys.argv[0]] if Path(sys.argv[0]).name == "lsdc" else ["python", "-m", "lsdc"]
+
+
+def _line(console: Console, text: str) -> None:
+    """One line, as it is: no colours guessed from its words, no breaks at the edge of the window."""
+    console.print(Text(text), soft_wrap=True)
 
 
 @app.command()
@@ -142,11 +167,12 @@ def predict(
     run: RunArgument,
     data: DataArgument,
     out_: Annotated[Path | None, typer.Option("--out", "-o", help="a CSV file [default: standard output]")] = None,
+    device: DeviceOption = None,
     data_root: RootOption = None,
 ) -> None:
     """Label new DATA with the model of a run: id, cluster, confidence."""
     source = Run.open(run).read_json("config.json").get("data", {})
-    model = load(run)
+    model = load(run, **({"device": device} if device else {}))
     dataset = open_data(data, _root(data_root), image_size=source.get("image_size", 32), column=source.get("column"))
     p = model.predict_proba(dataset.X)
     text = labels_csv(dataset.ids or range(len(p)), p.argmax(1).tolist(), p.max(1).tolist())
@@ -157,7 +183,7 @@ def predict(
         write_atomic(out_, text.encode())
     except OSError as error:
         raise InputError(f"{out_}: cannot write there ({error.strerror})") from None
-    err.print(f"{len(p):,} samples labelled in {out_}", highlight=False)
+    _line(err, f"{len(p):,} samples labelled in {out_}")
 
 
 @app.command()
@@ -184,7 +210,7 @@ def evaluate(
             source["source"], _root(data_root), image_size=source["image_size"], column=source["column"]
         )
     y = read_labels(labels) if labels else dataset.y if dataset else None
-    n_clusters = int(config["params"]["n_clusters"])
+    n_clusters = config["params"]["n_clusters"]
     if y is not None and len(y) != len(assigned):
         raise InputError(f"{labels or source['source']}: {len(y)} labels, but the run has {len(assigned)} samples")
     if y is None:
@@ -199,12 +225,13 @@ def evaluate(
             )
             return
         out.print(sizes_table(assigned, confidence, n_clusters))
-        err.print("no labels to compare with; give some with --labels FILE", highlight=False)
+        _line(err, "no labels to compare with; give some with --labels FILE")
         return
     rows = kmeans_rows(dataset, y, folder) if baselines and dataset else {}
     rows[config["method"]] = score(y, assigned, confidence)
     if as_json:
-        print(json.dumps({name: row._asdict() for name, row in rows.items()}).replace("NaN", "null"))
+        figures = {name: {k: None if v != v else v for k, v in row._asdict().items()} for name, row in rows.items()}
+        print(json.dumps(figures))
         return
     out.print(scores_table(rows, f"{source.get('source', run)}, {len(y):,} samples, {n_clusters} clusters"))
     _say_next(run, "predict", run, source.get("source", "NEW_DATA"))
@@ -250,10 +277,6 @@ def _root(given: Path | None) -> Path:
     return given or Path(os.environ.get("LSDC_DATA") or Path.home() / ".cache" / "lsdc")
 
 
-def _root_words(given: Path | None) -> list[str]:
-    return ["--data-root", str(given)] if given else []
-
-
 def _count(dataset: Dataset) -> int:
     return len(dataset.X) if isinstance(dataset.X, list) else int(dataset.X.shape[0])
 
@@ -294,14 +317,17 @@ def _settings(words: list[str], method: str) -> dict[str, Any]:
     return result
 
 
-def _resumed(stored: dict[str, Any], given: dict[str, Any], clusters: int | None, folder: Path) -> dict[str, Any]:
+def _merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """The second on top of the first, field by field where both hold groups."""
+    both = {**first, **second}
+    for key, value in second.items():
+        if isinstance(value, dict) and isinstance(first.get(key), dict):
+            both[key] = {**first[key], **value}
+    return both
+
+
+def _resumed(params: dict[str, Any], given: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The stored parameters; what is given again must agree with them."""
-    params = stored.get("params")
-    if not isinstance(params, dict):
-        raise InputError(f"{folder / 'config.json'}: holds no params")
-    given = {key: value for key, value in given.items() if key != "device"}
-    if clusters is not None:
-        given["n_clusters"] = clusters
     for key, value in given.items():
         if json.loads(json.dumps(value)) != params.get(key):
             raise InputError(
@@ -341,11 +367,15 @@ def main(words: list[str] | None = None) -> None:
         _fail(error.format_message().replace("\n", " "), 2)  # type: ignore[attr-defined]
     except Diverged as error:
         _fail(str(error), 1)
+    except MemoryError:
+        _fail("not enough memory; try a smaller batch_size, width or pool (--set)", 1)
     except KeyboardInterrupt:
         _fail("stopped", 130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:
+        _fail(f"{error.filename or 'disk'}: {error.strerror or error}", 1)
     else:
         sys.exit(code if isinstance(code, int) else 0)
 

@@ -20,7 +20,7 @@ class Scores(NamedTuple):
 
 def _codes(values: Sequence[Any] | ArrayLike) -> NDArray[np.int64]:
     """Whole numbers from 0 for any hashable labels, in order of first appearance."""
-    items = values.tolist() if isinstance(values, np.ndarray) else list(values)  # type: ignore[arg-type]
+    items = values.tolist() if hasattr(values, "tolist") else list(values)  # type: ignore[arg-type]
     index: dict[Any, int] = {}
     return np.fromiter((index.setdefault(item, len(index)) for item in items), np.int64, len(items))
 

@@ -26,11 +26,6 @@ class Dataset:
         """The number of classes, if it is known."""
         return len(self.class_names) or None
 
-    @property
-    def sample_ids(self) -> Sequence[object]:
-        """A name for each sample: its own, else its position."""
-        return self.ids if self.ids is not None else range(self.X.shape[0])
-
 
 def digits(root: Path) -> Dataset:
     """1,797 handwritten digits of 8x8 pixels, bundled with scikit-learn."""

@@ -3,6 +3,8 @@
 import csv
 import difflib
 import json
+import zipfile
+import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,11 +12,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from lsdc.data.datasets import DATASETS, Dataset, load
 from lsdc.errors import InputError
 
+LABELS = ("label", "y")  # columns that are for evaluation and never seen by a method
 IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
 
 
@@ -44,8 +47,8 @@ def read_npy(path: Path, column: str | None) -> Dataset:
     """An array; it stays on disk and is read batch by batch."""
     try:
         return Dataset(str(path), np.load(path, mmap_mode="r", allow_pickle=False))
-    except (ValueError, EOFError) as error:
-        raise InputError(f"{path}: not a plain array file ({error})") from None
+    except (ValueError, EOFError):
+        raise InputError(f"{path}: not a plain array file, or cut short") from None
 
 
 def read_npz(path: Path, column: str | None) -> Dataset:
@@ -53,8 +56,8 @@ def read_npz(path: Path, column: str | None) -> Dataset:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (ValueError, EOFError, OSError) as error:
-        raise InputError(f"{path}: not an archive of plain arrays ({error})") from None
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error):
+        raise InputError(f"{path}: not an archive of plain arrays, or cut short") from None
     y = arrays.pop("y", None)
     if {"data", "indices", "indptr", "shape"} <= arrays.keys():
         try:
@@ -69,16 +72,21 @@ def read_npz(path: Path, column: str | None) -> Dataset:
     return _labelled(path, X, y)
 
 
-def _labelled(path: Path, X: Any, y: Any) -> Dataset:
+def _labelled(path: Path, X: Any, y: Any, ids: Any = None) -> Dataset:
+    """A data set, with labels for evaluation if the file has any."""
     if y is None:
-        return Dataset(str(path), X)
-    if y.shape != (X.shape[0],):
-        raise InputError(f"{path}: {X.shape[0]} samples, but labels y of shape {y.shape}")
-    return Dataset(str(path), X, y, tuple(str(name) for name in np.unique(y)))
+        return Dataset(str(path), X, ids=ids)
+    n = len(X) if isinstance(X, list) else X.shape[0]
+    if y.shape != (n,):
+        raise InputError(f"{path}: {n} samples, but labels y of shape {y.shape}")
+    return Dataset(str(path), X, y, tuple(str(name) for name in np.unique(y)), ids)
 
 
 def read_csv(path: Path, column: str | None) -> Dataset:
-    """A table of numbers, or of texts if it has a column ``text`` (or the one named); ``id`` names the rows."""
+    """A table of numbers, or of texts if it has a column ``text`` (or the one named).
+
+    A column ``id`` names the rows, a column ``label`` or ``y`` is kept for evaluation.
+    """
     with path.open(newline="", encoding="utf-8-sig") as file:
         try:
             rows = [row for row in csv.reader(file) if row]
@@ -88,6 +96,8 @@ def read_csv(path: Path, column: str | None) -> Dataset:
         raise InputError(f"{path}: is empty")
     header = None if all(map(_is_number, rows[0])) else rows.pop(0)
     names = header or [str(i) for i in range(len(rows[0]))]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"{path}: the column {twice[0]!r} is there twice")
     for number, row in enumerate(rows, start=2 if header else 1):
         if len(row) != len(names):
             raise InputError(f"{path}: line {number} has {len(row)} columns, the first has {len(names)}")
@@ -99,24 +109,29 @@ def _table(path: Path, columns: dict[str, Any], column: str | None, first_line: 
     if column and column not in columns:
         raise InputError(f"{path}: no column {column!r}; it has {', '.join(columns)}")
     ids = columns.get("id")
+    known = next((np.array(columns[name]) for name in LABELS if name in columns and name != column), None)
     if not any(len(values) for values in columns.values()):
         raise InputError(f"{path}: has no rows")
     text = column or ("text" if "text" in columns else None)
-    rest = {name: values for name, values in columns.items() if name != "id" or len(columns) == 1}
+    rest = {name: values for name, values in columns.items() if name not in ("id", *LABELS) or len(columns) == 1}
     if text is None and len(rest) == 1 and not all(map(_is_number, next(iter(rest.values())))):
         text = next(iter(rest))
     if text is not None:
-        return Dataset(str(path), [str(value) for value in columns[text]], ids=ids)
-    X = np.empty((len(next(iter(rest.values()))), len(rest)), np.float32)
-    for j, (name, values) in enumerate(rest.items()):
-        for i, value in enumerate(values):
-            if not _is_number(value):
-                raise InputError(
-                    f"{path}: line {i + first_line}, column {name!r}: {str(value)[:40]!r} is not a number "
-                    "(for texts, name their column with --column)"
-                )
-            X[i, j] = float(value)
-    return Dataset(str(path), X, ids=ids)
+        return _labelled(path, [str(value) for value in columns[text]], known, ids)
+    try:
+        X = np.array(list(rest.values()), np.float64).T
+    except (TypeError, ValueError):
+        raise _not_a_number(path, rest, first_line) from None
+    return _labelled(path, np.ascontiguousarray(X), known, ids)
+
+
+def _not_a_number(path: Path, columns: dict[str, Any], first_line: int) -> InputError:
+    cells = ((i, name, value) for name, values in columns.items() for i, value in enumerate(values))
+    i, name, value = next(cell for cell in cells if not _is_number(cell[2]))
+    return InputError(
+        f"{path}: line {i + first_line}, column {name!r}: {str(value)[:40]!r} is not a number "
+        "(for texts, name their column with --column)"
+    )
 
 
 def _is_number(text: Any) -> bool:
@@ -140,9 +155,15 @@ def read_parquet(path: Path, column: str | None) -> Dataset:
     return _table(path, {name: table.column(name).to_pylist() for name in table.column_names}, column, 1)
 
 
+def _lines(path: Path) -> list[str]:
+    """The lines of a text file; only line ends end them, unlike ``splitlines``."""
+    with path.open(encoding="utf-8-sig") as file:
+        return [line.rstrip("\n") for line in file]
+
+
 def read_txt(path: Path, column: str | None) -> Dataset:
     """One text a line."""
-    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    lines = _lines(path)
     if not any(line.strip() for line in lines):
         raise InputError(f"{path}: is empty")
     return Dataset(str(path), lines, ids=range(1, len(lines) + 1))
@@ -152,7 +173,9 @@ def read_jsonl(path: Path, column: str | None) -> Dataset:
     """One JSON object a line, its text under ``text`` (or the name given)."""
     texts, ids = [], []
     field = column or "text"
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+    for number, line in enumerate(_lines(path), start=1):
+        if not line.strip():
+            continue
         try:
             item = json.loads(line)
             texts.append(str(item[field]))
@@ -171,7 +194,7 @@ def read_labels(path: Path) -> np.ndarray:
             return np.asarray(np.load(path, allow_pickle=False)).ravel()
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = [row[-1] for row in csv.reader(file) if row]
-    except (OSError, ValueError, csv.Error) as error:
+    except (OSError, ValueError, EOFError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read ({error})") from None
     return np.array(rows[1:] if rows and rows[0].lower() in ("label", "labels", "y", "class", "target") else rows)
 
@@ -200,7 +223,7 @@ def _read_image(file: Path, size: int) -> np.ndarray:
     try:
         with Image.open(file) as image:
             image.draft("RGB", (2 * size, 2 * size))  # JPEGs are decoded at a fraction of their size
-            rgb = image.convert("RGB")
+            rgb = ImageOps.exif_transpose(image).convert("RGB")
     except (OSError, UnidentifiedImageError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise InputError(f"{file}: not a readable image ({error})") from None
     side = min(rgb.size)

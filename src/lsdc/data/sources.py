@@ -67,6 +67,28 @@ def row_chunks(X: Any) -> Iterator[slice]:
     return (slice(start, start + size) for start in range(0, X.shape[0], size))
 
 
+def as_array(X: Any) -> Any:
+    """Tensors as arrays, and lists of images as one array; everything else as it is."""
+    if isinstance(X, Tensor):
+        if X.layout != torch.strided:
+            raise InputError("X is a sparse tensor; give a scipy sparse matrix instead")
+        X = X.detach().cpu()
+        return (X.float() if X.dtype == torch.bfloat16 else X).numpy()
+    if isinstance(X, (list, tuple)) and len(X) and np.ndim(X[0]) >= 2:
+        try:
+            return np.stack([np.asarray(image) for image in X])
+        except ValueError:
+            raise InputError("X is a list of images of different shapes; bring them to one size") from None
+    if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind == "U":
+        return X.tolist()
+    return X
+
+
+def sample_shape(X: Any) -> tuple[int, ...]:
+    """(c, h, w) of images, (d,) of vectors."""
+    return image_shape(X.shape) if X.ndim > 2 else (int(X.shape[1]),)
+
+
 def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
     """(c, h, w) of an array of images (n, h, w), (n, h, w, c) or (n, c, h, w)."""
     if len(shape) == 3:
@@ -128,7 +150,7 @@ def describe(X: Any) -> Spec:
     sparse ones keep their zeros.
     """
     is_image = X.ndim > 2
-    shape = image_shape(X.shape) if is_image else (int(X.shape[1]),)
+    shape = sample_shape(X)
     mean = sum(raw(X, rows).sum(0, dtype=np.float64) for rows in row_chunks(X)) / X.shape[0]
     if is_image:
         mean = mean.mean()

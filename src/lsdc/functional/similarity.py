@@ -127,6 +127,7 @@ def diffusion(f: Tensor, k: int, alpha: float = 0.99, rows: int | None = None) -
     scale = S.sum(1).rsqrt_()
     S.mul_(scale[:, None]).mul_(scale)
     root = torch.linalg.cholesky(S.mul_(-alpha).fill_diagonal_(1))
+    del S
 
     def best_reached(block: slice) -> Tensor:
         # D^-1/2 (I - alpha S)^-1 D^-1/2: visits of walks from i to j, over the share of visits any walk pays to j

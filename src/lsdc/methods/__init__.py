@@ -5,16 +5,20 @@ from pathlib import Path
 from typing import Any
 
 from lsdc.errors import InputError, unknown
-from lsdc.methods.base import FORMAT, Estimator
+from lsdc.methods.base import Estimator
 from lsdc.methods.kmeans import KMeans
 from lsdc.methods.lsdc import LSDC
+from lsdc.methods.persist import FORMAT, rebuilt
 from lsdc.training.checkpoint import read_tensors
 
 METHODS: dict[str, type[Estimator]] = {"lsdc": LSDC, "kmeans": KMeans}
 
 
-def load(path: str | os.PathLike[str], **functions: Any) -> Estimator:
-    """A saved model, from its file or its run folder; parts that were given as functions are given again."""
+def load(path: str | os.PathLike[str], **params: Any) -> Estimator:
+    """A saved model, from its file or its run folder; parts that were given as functions are given again.
+
+    Other parameters can be changed on the way, e.g. ``device="cpu"``.
+    """
     path = Path(path)
     file = path / "model.safetensors" if path.is_dir() else path
     if path.is_dir() and not file.exists():
@@ -26,8 +30,8 @@ def load(path: str | os.PathLike[str], **functions: Any) -> Estimator:
         raise unknown("method in the model file", header.get("method"), METHODS)
     if not isinstance(header.get("params"), dict):
         raise InputError(f"{file}: the model holds no parameters")
-    header["params"] |= functions
-    return METHODS[header["method"]]._loaded(file, tensors, header)
+    header["params"] |= params
+    return rebuilt(METHODS[header["method"]], file, tensors, header)
 
 
 __all__ = ["LSDC", "METHODS", "Estimator", "KMeans", "load"]

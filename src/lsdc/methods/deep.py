@@ -3,14 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from lsdc.data.augment import AUGMENTATIONS, Views, build_views
 from lsdc.data.sources import Data
 from lsdc.errors import InputError, unknown
+from lsdc.methods.base import Arrays
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.network import BACKBONES, Network, seeded
 from lsdc.pretext import PRETEXTS
@@ -66,15 +65,10 @@ def pretrain(backbone: Backbone, pretext: Any, plan: Plan, views: Views, data: D
     return train(objective, data, plan, context) if objective is not None else []
 
 
-@torch.no_grad()
-def encode(
-    network: Network, views: Views, data: Data, device: torch.device
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Features and probabilities of all samples, in evaluation mode."""
+def encode(network: Network, views: Views, data: Data, device: torch.device) -> Arrays:
+    """Features and probabilities of all samples, part by part, in evaluation mode."""
     devices.place(network, device).eval()
-    features, probabilities = [], []
     for x in data.chunks():
-        output = network(views.plain(devices.move(x, device)))
-        features.append(output.f.cpu())
-        probabilities.append(output.p.cpu())
-    return torch.cat(features).numpy(), torch.cat(probabilities).numpy()
+        with torch.no_grad():
+            output = network(views.plain(devices.move(x, device)))
+        yield output.f.cpu().numpy(), output.p.cpu().numpy()

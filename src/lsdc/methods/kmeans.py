@@ -3,13 +3,14 @@
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans as Lloyd
 from torch import Tensor
 
 from lsdc.data.sources import Data
-from lsdc.methods.base import Estimator
+from lsdc.errors import InputError
+from lsdc.methods.base import Arrays, Estimator
 from lsdc.training.loop import Context
 from lsdc.training.rng import derive
 
@@ -47,23 +48,25 @@ class KMeans(Estimator):
         self.device = device
 
     def _settings(self, data: Data) -> dict[str, Any]:
-        return {"n_clusters": int(self.n_clusters), "n_init": self._check_count("n_init", self.n_init)}
+        if isinstance(self.n_init, bool) or not isinstance(self.n_init, (int, np.integer)) or self.n_init < 1:
+            raise InputError(f"n_init must be a whole number of at least 1, got {self.n_init!r}")
+        return {"n_clusters": int(self.n_clusters), "n_init": int(self.n_init)}
 
     def _fit(self, data: Data, context: Context) -> None:
         f = flat(data)
         seed = derive(context.seed, "kmeans") % 2**32
         lloyd = Lloyd(self.n_clusters, n_init=self.n_init, random_state=seed).fit(f)
         self.cluster_centers_ = lloyd.cluster_centers_.astype(np.float32)
-        self.variance_ = np.float32(max(lloyd.inertia_ / f.size, 1e-12))
+        self.variance_ = np.float32(max(lloyd.inertia_ / np.prod(f.shape), 1e-12))
         self.history_ = []
 
-    def _encode(self, data: Data) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def _outputs(self, data: Data) -> Arrays:
         """Features are the scaled inputs; probabilities those of equal round Gaussians at the centres."""
-        f = flat(data)
-        centres = self.cluster_centers_
-        distances = (f**2).sum(1)[:, None] - 2 * f @ centres.T + (centres**2).sum(1)
-        p = torch.from_numpy(-distances / (2 * self.variance_)).softmax(1).numpy()
-        return f, p
+        centres = torch.from_numpy(self.cluster_centers_)
+        for x in data.chunks():
+            f = x.flatten(1)
+            nearness = f @ centres.T - centres.square().sum(1) / 2
+            yield f.numpy(), (nearness / float(self.variance_)).softmax(1).numpy()
 
     def _state(self) -> dict[str, Tensor]:
         return {"centres": torch.from_numpy(self.cluster_centers_), "variance": torch.tensor(self.variance_)}
@@ -73,6 +76,8 @@ class KMeans(Estimator):
         self.variance_ = np.float32(tensors["variance"])
 
 
-def flat(data: Data) -> NDArray[np.float32]:
-    """All samples as one matrix."""
+def flat(data: Data) -> Any:
+    """All samples as one matrix, sparse if they are."""
+    if sp.issparse(data.X):
+        return data.X.astype(np.float32) / float(data.spec.scale)
     return torch.cat([x.flatten(1) for x in data.chunks()]).numpy()

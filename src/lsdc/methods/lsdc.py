@@ -1,11 +1,10 @@
 """LSD-C: linearly separable deep clusters. The training step is the paper's sections 3.2 to 3.4 on one screen."""
 
 from copy import deepcopy
+from functools import partial
 from typing import Any, Self
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lsdc.data.augment import Views
@@ -21,7 +20,7 @@ from lsdc.functional import (
     positive_weight,
     rampup,
 )
-from lsdc.methods.base import Estimator
+from lsdc.methods.base import Arrays, Estimator
 from lsdc.methods.deep import build_backbone, encode, part, pretrain, views_of
 from lsdc.methods.memory import Memory
 from lsdc.methods.settings import Settings, bind_similarity, maturity, resolve
@@ -54,7 +53,8 @@ class Clustering:
         f, logits, p = net(x)
         A = self.label(f if self.settings.labelling.space == "features" else logits, batch)
         (x1, x2), sigma, w = self.compose((x1, x2), rng)
-        p1, p2 = net(x1).p, net(x2).p
+        p1 = net(x1).p
+        p2 = net(x2).p if self.settings.consistency else p1
         Y = mix_targets(A, sigma, w)
         pair = pair_loss(p, p1, Y, positive_weight(Y, self.settings.n_clusters) if self.settings.weighted else 1.0)
         consistency = consistency_loss(p1, p2)
@@ -85,6 +85,7 @@ def watched(f: Tensor, p: Tensor, A: Tensor) -> dict[str, Tensor]:
         "confident": (confidence > 0.9).float().mean(),
         "density": A.mean(),
         "spread": spread.sqrt(),
+        "scale": f.var(0, correction=0).sum().sqrt(),
     }
 
 
@@ -98,7 +99,8 @@ class LSDC(Estimator):
     similarity : {"diffusion", "knn", "sne", "cosine", "l2"} or callable ``f -> A``
         How the pairwise labels are made.
     k : int or "auto"
-        Neighbours of a sample, for "knn" and "diffusion"; "auto" grows from few and pure ones to most of N/K.
+        Neighbours of a sample in the pool, for "knn" and "diffusion"; "auto" grows from few and pure ones to most
+        of N/K.
     tau, temperature : float
         Threshold of "sne", "cosine" and "l2", temperature of "sne".
     space : {"features", "predictions"}
@@ -129,10 +131,10 @@ class LSDC(Estimator):
         How views of a sample are made; a function ``(x, rng) -> x`` of a whole batch.
     epochs : int or "auto"
         Passes over the data.
-    batch_size, optimizer, lr, weight_decay, schedule, milestones
-        The training of the clustering stage.
+    batch_size, optimizer, lr, weight_decay, schedule, milestones, warmup
+        The training of the clustering stage; milestones and warmup count epochs.
     random_state : int, RandomState or None
-        The same number gives the same labels, to the bit, on the same machine.
+        The same number gives the same labels, to the bit, on the same machine (and threads).
     device : {"auto", "cpu", "cuda"}
         Where to compute.
     n_workers : int
@@ -183,6 +185,7 @@ class LSDC(Estimator):
         weight_decay: float = 0.0,
         schedule: str = "cosine",
         milestones: Any = (),
+        warmup: float = 0.0,
         random_state: Any = None,
         device: str = "auto",
         n_workers: int = 0,
@@ -213,6 +216,7 @@ class LSDC(Estimator):
         self.weight_decay = weight_decay
         self.schedule = schedule
         self.milestones = milestones
+        self.warmup = warmup
         self.random_state = random_state
         self.device = device
         self.n_workers = n_workers
@@ -225,7 +229,7 @@ class LSDC(Estimator):
         views = views_of(self._part("augment", architecture.augment), self.spec_.shape)
         backbone = build_backbone(self._part("backbone", architecture.backbone), views, architecture.width, seed)
         head = part("head", self._part("head", architecture.head), HEADS)
-        build = lambda: head(backbone.n_features, settings.n_clusters)  # noqa: E731
+        build = partial(head, backbone.n_features, settings.n_clusters)
         return Network(backbone, seeded(build, derive(seed, "head"))), views
 
     def _part(self, name: str, resolved: str) -> Any:
@@ -255,7 +259,7 @@ class LSDC(Estimator):
         model.network_.backbone.load_state_dict(weights)
         return model
 
-    def _encode(self, data: Data) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def _outputs(self, data: Data) -> Arrays:
         return encode(self.network_, self._views, data, devices.choose(self.device))
 
     def _state(self) -> dict[str, Tensor]:

@@ -11,8 +11,8 @@ from torch import Tensor
 from lsdc.data.augment import AUGMENTATIONS
 from lsdc.errors import InputError
 from lsdc.functional import COMPOSITIONS, SIMILARITIES
-from lsdc.methods.base import plain
 from lsdc.methods.deep import part, validated
+from lsdc.methods.persist import plain
 from lsdc.nn.network import BACKBONES, HEADS, auto_backbone
 from lsdc.pretext import PRETEXTS
 from lsdc.training.plan import Frozen, Plan
@@ -87,13 +87,15 @@ def defaults(shape: tuple[int, ...]) -> dict[str, Any]:
 def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int) -> Settings:
     """The parameters of the estimator, with ``auto`` replaced by what suits ``n`` samples of ``shape``."""
     auto = defaults(shape)
-    values = {name: auto[name] if value == "auto" and name in auto else value for name, value in params.items()}
+    values = {name: auto[name] if _is_auto(value) and name in auto else value for name, value in params.items()}
+    if not isinstance(values["pretext_plan"] or {}, dict):
+        raise InputError(f"pretext_plan must be a dict such as {{'epochs': 20}}, got {values['pretext_plan']!r}")
     for name, table in PARTS.items():
         part(name, values[name], table)
         values[name] = plain(values[name])
     kind = "image" if len(shape) == 3 else "vector"
     plan = _plan(values, n, STEPS[kind])
-    labelling = _pick(Labelling, {**values, "k": None if values["k"] == "auto" else values["k"]})
+    labelling = _pick(Labelling, {**values, "k": None if _is_auto(values["k"]) else values["k"]})
     _check_similarity(params["similarity"], labelling, min(n, plan.batch_size))
     pretext_plan = {
         "epochs": _epochs(n, plan.batch_size, PRETEXT_STEPS[kind]),
@@ -109,10 +111,14 @@ def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int) -> Settings:
         "architecture": _pick(Architecture, values),
         "pretext_plan": validated(Plan, pretext_plan, "pretext_plan."),
         "plan": plan,
-        "rampup": plan.epochs / 2 if values["rampup"] == "auto" else values["rampup"],
+        "rampup": plan.epochs / 2 if _is_auto(values["rampup"]) else values["rampup"],
     }
     settings: Settings = _pick(Settings, {**values, **groups})
     return settings
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
 
 
 def _pick(group: Any, values: dict[str, Any]) -> Any:
@@ -121,9 +127,9 @@ def _pick(group: Any, values: dict[str, Any]) -> Any:
 
 
 def _plan(values: dict[str, Any], n: int, steps: int) -> Plan:
-    names = ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "milestones", "epochs")
-    given = {name: values[name] for name in names}
-    if given["epochs"] == "auto":
+    names = ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "milestones", "warmup", "epochs")
+    given = {name: plain(values[name]) for name in names}
+    if _is_auto(given["epochs"]):
         given["epochs"] = _epochs(n, validated(Plan, {**given, "epochs": 1}).batch_size, steps)
     return validated(Plan, given)
 

@@ -48,7 +48,7 @@ def normed(n_features: int, n_clusters: int) -> nn.Module:
     """A linear layer on standardised features that starts out nearly undecided; still linear in the features.
 
     Every cluster begins with the same claim on every sample, whatever the scale of the features, so that none dies
-    before the labels are felt (decision 2).
+    before the labels are felt (decision 7).
     """
     layer = nn.Linear(n_features, n_clusters)
     nn.init.normal_(layer.weight, std=0.1 / n_features**0.5)
@@ -74,6 +74,9 @@ def auto_backbone(shape: tuple[int, ...]) -> str:
 
 def seeded(build: Callable[[], T], seed: int) -> T:
     """Build something whose initial weights depend on ``seed`` only, and leave torch's global state as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    before = torch.default_generator.get_state()
+    torch.default_generator.manual_seed(seed)  # this one only: torch.manual_seed would reseed GPUs too
+    try:
         return build()
+    finally:
+        torch.default_generator.set_state(before)

@@ -60,7 +60,13 @@ class Live:
             self.bars.start()
         if step.stage not in self.tasks:
             self.tasks[step.stage] = self.bars.add_task(
-                step.stage, total=step.epochs, stage=step.stage, epoch=0, epochs=step.epochs, figures=""
+                step.stage,
+                total=step.epochs,
+                completed=step.epoch - 1,
+                stage=step.stage,
+                epoch=step.epoch - 1,
+                epochs=step.epochs,
+                figures="",
             )
         task = self.tasks[step.stage]
         if step.record is None:

@@ -34,7 +34,7 @@ def symptoms(record: dict[str, Any]) -> dict[str, str]:
     elif alive < n:
         found["dead"] = (
             f"{n - alive} of {n} clusters are (nearly) empty; if you expect {n}, try a larger balance, a k nearer to "
-            "batch_size / n_clusters, or another random_state; otherwise a smaller n_clusters"
+            "pool / n_clusters, or another random_state; otherwise a smaller n_clusters"
         )
     density = record.get("density")
     if density is not None and not 0.25 / n < density < 4 / n and n > 1:
@@ -59,9 +59,12 @@ class Health:
         self.epochs = epochs
         self.lasting: dict[str, int] = {}
         self.said: set[str] = set()
+        self.scale = 0.0  # of the features in the first epoch
 
     def __call__(self, record: dict[str, Any]) -> dict[str, Any]:
-        found = symptoms(record)
+        self.scale = self.scale or record.get("scale", 0.0)
+        shrunk = record.get("scale", self.scale) < 1e-3 * self.scale
+        found = symptoms({**record, "spread": 0.0} if shrunk else record)
         self.lasting = {kind: self.lasting.get(kind, 0) + 1 for kind in found}
         late = record["epoch"] > self.epochs // 2
         for kind, message in found.items():

@@ -2,6 +2,7 @@
 
 import logging
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -97,6 +98,10 @@ def train(objective: Objective, data: Batches, plan: Plan, context: Context) -> 
     if context.keeper and (kept := context.keeper.restore(stage)):
         kept.load_into(module, optimizer)
         history = kept.history
+        with warnings.catch_warnings():  # what was said before is not said again
+            warnings.simplefilter("ignore")
+            for earlier in history:
+                objective.summary(earlier)
     for epoch in range(len(history), plan.epochs):
         started = time.perf_counter()
         module.train()

@@ -21,7 +21,7 @@ class Plan(Frozen):
     """Epochs, batches, optimiser and schedule of one stage."""
 
     epochs: NonNegativeInt
-    batch_size: PositiveInt = 256
+    batch_size: int = Field(256, ge=2)  # batch norm and pairs need two samples
     optimizer: Optimizer = "sgd"
     lr: PositiveFloat = 0.1
     momentum: float = Field(0.9, ge=0, lt=1)

@@ -23,40 +23,73 @@ from lsdc.training.checkpoint import Checkpoint, write_atomic
 PACKAGES = ("lsd-clusters", "torch", "numpy", "scipy", "scikit-learn", "safetensors", "pydantic")
 
 
+FILES = ("config.json", "environment.json", "metrics.jsonl", "labels.csv", "model.safetensors", "report.html")
+
+
 class Run:
     """A folder with config.json, environment.json, metrics.jsonl, labels.csv, model.safetensors and checkpoint/."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, overwrite: bool = False) -> None:
+        self.path, self.overwrite = path, overwrite
         self.fingerprint = ""
         self.source: dict[str, Any] = {}  # where the data came from, for config.json
         self.ids: Sequence[object] | None = None  # the names of the samples, for labels.csv
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], overwrite: bool = False) -> "Run":
-        """A new folder; an existing one is refused unless it is empty, or is a run and ``overwrite`` is set."""
+        """A new run; one that is there is refused unless ``overwrite`` is set. Nothing is written before ``start``."""
         path = Path(path)
-        try:
-            if path.exists() and (not path.is_dir() or any(path.iterdir())):
-                if not path.is_dir() or not (path / "config.json").exists():
-                    raise InputError(f"{path}: exists and is not a run folder; choose another place with --out")
-                if not overwrite:
-                    raise InputError(f"{path}: a run is there already; use --resume, --overwrite or another --out")
-                shutil.rmtree(path)
-            path.mkdir(parents=True, exist_ok=True)
-            (path / ".write-test").touch()
-            (path / ".write-test").unlink()
-        except OSError as error:
-            raise InputError(f"{path}: cannot write there ({error.strerror})") from None
-        return cls(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            if not path.is_dir() or not is_run(path):
+                raise InputError(f"{path}: exists and is not a run folder; choose another place with --out")
+            if not overwrite:
+                raise InputError(f"{path}: a run is there already; use --resume, --overwrite or another --out")
+        return cls(path, overwrite)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> "Run":
         """An existing run."""
         path = Path(path)
-        if not (path / "config.json").is_file():
-            raise InputError(f"{path}: not a run folder (it has no config.json)")
+        if not is_run(path):
+            raise InputError(f"{path}: not a run folder (it has no config.json written by lsdc)")
         return cls(path)
+
+    @classmethod
+    def of(cls, run: "Run | str | os.PathLike[str] | None", exists: bool) -> "Run | None":
+        """A run from whatever ``fit`` was given."""
+        if run is None or isinstance(run, Run):
+            return run
+        return cls.open(run) if exists else cls.create(run)
+
+    def stored_seed(self) -> int | None:
+        """The seed the run was started with."""
+        seed = self.read_json("config.json").get("seed")
+        return seed if isinstance(seed, int) else None
+
+    def start(self, settings: dict[str, Any], params: dict[str, Any], content: dict[str, Any], resume: bool) -> None:
+        """Make the folder and write what the run is, or check that it is the run to go on with."""
+        self.bind({**settings, "data": content})
+        if resume:
+            if self.read_json("config.json").get("fingerprint") != self.fingerprint:
+                raise InputError(
+                    f"{self.path}: was started with other settings or data; use --overwrite to start again"
+                )
+        else:
+            self._clear()
+            described = {**settings, "params": params, "data": {**self.source, **content}}
+            self.write_json("config.json", {**described, "fingerprint": self.fingerprint})
+        self.write_json("environment.json", environment())
+
+    def _clear(self) -> None:
+        """An empty place to write to: of a run that was there, only what a run consists of is removed."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if self.overwrite:
+                shutil.rmtree(self.path / "checkpoint", ignore_errors=True)
+                for name in FILES:
+                    (self.path / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot write there ({error.strerror})") from None
 
     def bind(self, settings: dict[str, Any]) -> None:
         """Tie checkpoints to the settings and the data they were made with."""
@@ -64,7 +97,10 @@ class Run:
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
         """A JSON file of the run."""
-        write_atomic(self.path / name, (json.dumps(content, indent=2) + "\n").encode())
+        try:
+            write_atomic(self.path / name, (json.dumps(content, indent=2) + "\n").encode())
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot write there ({error.strerror})") from None
 
     def read_json(self, name: str) -> dict[str, Any]:
         """A JSON file of the run."""
@@ -93,11 +129,6 @@ class Run:
         except (KeyError, ValueError, TypeError) as error:
             raise InputError(f"{path}: not a labels file ({error})") from None
 
-    def discard_if_empty(self) -> None:
-        """Take a new folder away again if nothing was trained in it: a refused input leaves no trace."""
-        if not (self.path / "metrics.jsonl").exists():
-            shutil.rmtree(self.path, ignore_errors=True)
-
     def _checkpoint(self, stage: str) -> Path:
         return self.path / "checkpoint" / f"{stage}.safetensors"
 
@@ -110,6 +141,7 @@ class Run:
         """The last state of a stage, if there is one; metrics.jsonl is cut back to it."""
         path = self._checkpoint(stage)
         if not path.exists():
+            self._cut_metrics(stage, 0)
             return None
         checkpoint, header = Checkpoint.read(path)
         if header.get("fingerprint") != self.fingerprint:
@@ -135,6 +167,15 @@ class Run:
             if record.get("stage") != stage or record.get("epoch", 0) <= epochs:
                 kept.append(line)
         write_atomic(path, "".join(f"{line}\n" for line in kept).encode())
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder is one of ours; many others hold a config.json too."""
+    try:
+        config = json.loads((path / "config.json").read_text())
+        return {"method", "params", "settings", "fingerprint"} <= config.keys() and "n_clusters" in config["params"]
+    except (OSError, ValueError, AttributeError, TypeError):
+        return False
 
 
 def labels_csv(ids: Sequence[object], labels: Iterable[int], confidence: Iterable[float]) -> str:

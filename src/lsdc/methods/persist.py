@@ -1,0 +1,91 @@
+"""Fitted models as files: tensors and validated JSON, nothing that runs."""
+
+import functools
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lsdc.data.sources import Spec, raw
+from lsdc.data.texts import TfIdf
+from lsdc.errors import InputError
+from lsdc.training.checkpoint import write_tensors
+
+if TYPE_CHECKING:
+    from lsdc.methods.base import Estimator
+
+FORMAT = 1  # a change that older code cannot read counts it up
+
+
+def write_model(model: "Estimator", path: str | os.PathLike[str]) -> None:
+    """Everything a fitted model is, in one file."""
+    params = plain(model.get_params())
+    header = {
+        "format": FORMAT,
+        "method": model.method,
+        "params": {**params, "random_state": model.seed_},
+        "settings": model.settings_,
+        "shape": list(model.spec_.shape),
+        "n_features_in": model.n_features_in_,
+        "feature_names": getattr(model, "feature_names_in_", np.array([])).tolist(),
+        "words": list(model.words_.words) if model.words_ else None,
+        "history": model.history_,
+    }
+    tensors = {f"state/{name}": tensor for name, tensor in model._state().items()}
+    tensors |= {"offset": model.spec_.offset, "scale": model.spec_.scale, "labels": torch.from_numpy(model.labels_)}
+    if model.words_:
+        tensors["idf"] = torch.from_numpy(model.words_.idf)
+    try:
+        write_tensors(Path(path), tensors, header)
+    except OSError as error:
+        raise InputError(f"{path}: cannot write the model there ({error.strerror})") from None
+
+
+def rebuilt(method: "type[Estimator]", path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> "Estimator":
+    """The inverse of ``write_model``; what does not fit together is refused in one line."""
+    try:
+        model = method(**header["params"])
+        model.spec_ = Spec(tuple(header["shape"]), tensors["offset"], tensors["scale"])
+        model.settings_ = header["settings"]
+        model.seed_ = header["params"]["random_state"]
+        model.n_features_in_ = header["n_features_in"]
+        if header["feature_names"]:
+            model.feature_names_in_ = np.array(header["feature_names"], object)
+        model.words_ = TfIdf(tuple(header["words"]), tensors["idf"].numpy()) if header["words"] else None
+        model.history_ = header["history"]
+        model.labels_ = tensors["labels"].numpy()
+        state = {name.removeprefix("state/"): t for name, t in tensors.items() if name.startswith("state/")}
+        model._restore(state, header["settings"])
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{path}: the model does not fit together ({str(error).splitlines()[0]})") from None
+    return model
+
+
+def plain(value: Any) -> Any:
+    """Parameters as JSON can hold them; a function by its name, for people to read."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, functools.partial):
+        return f"{plain(value.func)}({', '.join(f'{k}={plain(v)}' for k, v in value.keywords.items())})"
+    if callable(value):
+        named = value if hasattr(value, "__qualname__") else type(value)
+        return f"{named.__module__}:{named.__qualname__}"
+    if isinstance(value, np.generic):
+        return value.item()
+    return value if isinstance(value, (str, int, float, bool, type(None))) else type(value).__name__
+
+
+def digest(X: Any, rows: int = 1000) -> str:
+    """A fingerprint of the data from evenly spaced rows: enough to notice that it is not the same."""
+    picked = np.linspace(0, X.shape[0] - 1, min(rows, X.shape[0])).astype(int)
+    return hashlib.sha256(np.ascontiguousarray(raw(X, picked), np.float32).tobytes()).hexdigest()[:16]
