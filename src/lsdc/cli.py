@@ -37,6 +37,7 @@ from lsdc.training.run import Run, labels_csv
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Group unlabelled images, documents or embeddings into K clusters (LSD-C).",
     epilog="Start with:  lsdc fit digits",
 )
@@ -50,7 +51,7 @@ DataArgument = Annotated[
 ]
 RunArgument = Annotated[Path, typer.Argument(help="a run folder made by lsdc fit")]
 RootOption = Annotated[
-    Path | None, typer.Option("--data-root", help="where data sets are kept [default: $LSDC_DATA or ~/.cache/lsdc]")
+    Path | None, typer.Option("--data-root", help="where data sets are kept (default: $LSDC_DATA or ~/.cache/lsdc)")
 ]
 SizeOption = Annotated[
     int, typer.Option("--image-size", min=8, help="side in pixels to which images of a folder are scaled")
@@ -60,7 +61,7 @@ ColumnOption = Annotated[
 ]
 
 
-DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu or cuda [default: auto]")]
+DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu or cuda (default: auto)")]
 
 
 @app.callback(invoke_without_command=True)
@@ -77,13 +78,13 @@ def start(
 def fit(
     data: DataArgument,
     clusters: Annotated[
-        int | None, typer.Option("--clusters", "-k", help="how many clusters [default: the data set's classes]")
+        int | None, typer.Option("--clusters", "-k", help="how many clusters (default: the data set's classes)")
     ] = None,
-    out_: Annotated[Path | None, typer.Option("--out", "-o", help="the run folder [default: runs/NAME]")] = None,
+    out_: Annotated[Path | None, typer.Option("--out", "-o", help="the run folder (default: runs/NAME)")] = None,
     recipe_: Annotated[str, typer.Option("--recipe", help="a set of settings (lsdc list recipes)")] = "default",
     method: Annotated[str, typer.Option("--method", help="the method (lsdc list methods)")] = "lsdc",
     seed: Annotated[
-        int | None, typer.Option("--seed", help="the same seed gives the same clusters [default: 0]")
+        int | None, typer.Option("--seed", help="the same seed gives the same clusters (default: 0)")
     ] = None,
     set_: Annotated[
         list[str] | None,
@@ -116,13 +117,18 @@ def fit(
         params = _resumed(stored["params"], given, folder)
     else:
         params = {"n_clusters": _clusters(clusters, dataset), "random_state": 0, **given}
-    model = METHODS[method](**{**params, **({"device": device} if device else {})})
+    try:
+        model = METHODS[method](**{**params, **({"device": device} if device else {})})
+    except TypeError:
+        raise InputError(f"{folder / 'config.json'}: holds parameters that {method} does not have") from None
     run.source = {"source": data, "image_size": image_size, "column": column}
     run.ids = dataset.ids
     headline = f"{dataset.name}: {_count(dataset):,} samples, {params['n_clusters']} clusters, run folder {folder}"
     try:
         with Live(err, headline) as monitor, _readable_warnings():
             model.fit(dataset.X, monitor=monitor, **({"resume": run} if resume else {"run": run}))
+    except InputError as error:
+        raise _about_data(error, data) from None
     except KeyboardInterrupt:
         if (folder / "metrics.jsonl").exists():
             root = ["--data-root", str(data_root)] if data_root else []
@@ -132,6 +138,11 @@ def fit(
             _line(err, "stopped before the first epoch was finished")
         raise typer.Exit(130) from None
     _finish(run, dataset, model)
+
+
+def _about_data(error: InputError, data: str) -> InputError:
+    """What is wrong with X is wrong with the file."""
+    return InputError(f"{data}: {error}") if str(error).startswith("X ") else error
 
 
 def _finish(run: Run, dataset: Dataset, model: Any) -> None:
@@ -166,7 +177,7 @@ def _line(console: Console, text: str) -> None:
 def predict(
     run: RunArgument,
     data: DataArgument,
-    out_: Annotated[Path | None, typer.Option("--out", "-o", help="a CSV file [default: standard output]")] = None,
+    out_: Annotated[Path | None, typer.Option("--out", "-o", help="a CSV file (default: standard output)")] = None,
     device: DeviceOption = None,
     data_root: RootOption = None,
 ) -> None:
@@ -174,13 +185,16 @@ def predict(
     source = Run.open(run).read_json("config.json").get("data", {})
     model = load(run, **({"device": device} if device else {}))
     dataset = open_data(data, _root(data_root), image_size=source.get("image_size", 32), column=source.get("column"))
-    p = model.predict_proba(dataset.X)
+    try:
+        p = model.predict_proba(dataset.X)
+    except InputError as error:
+        raise _about_data(error, data) from None
     text = labels_csv(dataset.ids or range(len(p)), p.argmax(1).tolist(), p.max(1).tolist())
-    if out_ is None:
-        sys.stdout.write(text)
+    if out_ is None or str(out_) == "-":
+        sys.stdout.write(text.encode(errors="backslashreplace").decode())
         return
     try:
-        write_atomic(out_, text.encode())
+        write_atomic(out_, text.encode(errors="backslashreplace"))
     except OSError as error:
         raise InputError(f"{out_}: cannot write there ({error.strerror})") from None
     _line(err, f"{len(p):,} samples labelled in {out_}")
@@ -206,11 +220,12 @@ def evaluate(
     source = config.get("data", {})
     dataset = None
     if "source" in source and (baselines or labels is None):
-        dataset = open_data(
-            source["source"], _root(data_root), image_size=source["image_size"], column=source["column"]
-        )
+        size, column = source.get("image_size", 32), source.get("column")
+        dataset = open_data(str(source["source"]), _root(data_root), image_size=size, column=column)
     y = read_labels(labels) if labels else dataset.y if dataset else None
-    n_clusters = config["params"]["n_clusters"]
+    if labels and y is not None and len(y) == len(assigned) + 1:
+        y = y[1:]  # the first line was a header
+    n_clusters = max(config["params"]["n_clusters"], int(assigned.max()) + 1)
     if y is not None and len(y) != len(assigned):
         raise InputError(f"{labels or source['source']}: {len(y)} labels, but the run has {len(assigned)} samples")
     if y is None:
@@ -305,15 +320,17 @@ def _settings(words: list[str], method: str) -> dict[str, Any]:
             raise InputError(f"--set {word}: write KEY=VALUE")
         try:
             value = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = text
-        group, _, field = key.partition(".")
+        group, dot, field = key.partition(".")
         if group not in known:
             raise unknown("setting (--set)", group, known)
-        if field:
-            result.setdefault(group, {})[field] = value
-        else:
+        if not dot:
             result[key] = value
+        elif field and isinstance(result.setdefault(group, {}), dict):
+            result[group][field] = value
+        else:
+            raise InputError(f"--set {word}: {group} is no group with fields")
     return result
 
 

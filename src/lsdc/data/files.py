@@ -26,9 +26,13 @@ def open_data(name: str, root: str | Path = "", *, image_size: int = 32, column:
     if name in DATASETS:
         return load(name, root)
     path = Path(name)
-    if path.is_dir():
+    try:
+        is_folder, exists = path.is_dir(), path.exists()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{name[:60]}: not a path ({error})") from None
+    if is_folder:
         return image_folder(path, image_size)
-    if not path.exists():
+    if not exists:
         near = difflib.get_close_matches(name, DATASETS, n=1, cutoff=0.6)
         hint = f"; did you mean the data set {near[0]!r}?" if near else f" (built in: {', '.join(DATASETS)})"
         raise InputError(f"{name}: no such file, folder or built-in data set{hint}")
@@ -46,19 +50,29 @@ def open_data(name: str, root: str | Path = "", *, image_size: int = 32, column:
 def read_npy(path: Path, column: str | None) -> Dataset:
     """An array; it stays on disk and is read batch by batch."""
     try:
-        return Dataset(str(path), np.load(path, mmap_mode="r", allow_pickle=False))
+        X = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not isinstance(X, np.ndarray) or X.ndim == 0 or X.dtype.kind not in "buif":
+            raise ValueError
+        return Dataset(str(path), X)
     except (ValueError, EOFError):
-        raise InputError(f"{path}: not a plain array file, or cut short") from None
+        raise InputError(f"{path}: not a plain array of numbers, or cut short") from None
 
 
 def read_npz(path: Path, column: str | None) -> Dataset:
     """Arrays by name: ``X`` (or the only one), and labels ``y`` if there are any; scipy's sparse format too."""
     try:
         with np.load(path, allow_pickle=False) as file:
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError
             arrays = {name: file[name] for name in file.files}
     except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error):
         raise InputError(f"{path}: not an archive of plain arrays, or cut short") from None
     y = arrays.pop("y", None)
+    if "format" in arrays:
+        try:
+            return _labelled(path, sp.load_npz(path).tocsr(), y)
+        except (ValueError, TypeError, NotImplementedError, OSError) as error:
+            raise InputError(f"{path}: not a valid sparse matrix ({error})") from None
     if {"data", "indices", "indptr", "shape"} <= arrays.keys():
         try:
             X: Any = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=arrays["shape"])
@@ -69,6 +83,8 @@ def read_npz(path: Path, column: str | None) -> Dataset:
         X = arrays["X"] if "X" in arrays else next(iter(arrays.values()))
     else:
         raise InputError(f"{path}: needs an array named 'X', found {', '.join(arrays) or 'none'}")
+    if X.ndim == 0:
+        raise InputError(f"{path}: the array X holds a single number")
     return _labelled(path, X, y)
 
 
@@ -88,8 +104,12 @@ def read_csv(path: Path, column: str | None) -> Dataset:
     A column ``id`` names the rows, a column ``label`` or ``y`` is kept for evaluation.
     """
     with path.open(newline="", encoding="utf-8-sig") as file:
+        first = file.readline()
+        file.seek(0)
+        delimiter = max(",;\t", key=first.count)  # the one the first line has most of
+        csv.field_size_limit(2**30)
         try:
-            rows = [row for row in csv.reader(file) if row]
+            rows = [row for row in csv.reader(file, delimiter=delimiter) if row]
         except csv.Error as error:
             raise InputError(f"{path}: not a CSV file ({error})") from None
     if not rows:
@@ -178,10 +198,12 @@ def read_jsonl(path: Path, column: str | None) -> Dataset:
             continue
         try:
             item = json.loads(line)
-            texts.append(str(item[field]))
+            if not isinstance(item[field], str):
+                raise TypeError
+            texts.append(item[field])
             ids.append(item.get("id", number))
-        except (ValueError, KeyError, TypeError):
-            raise InputError(f"{path}: line {number} is not a JSON object with a field {field!r}") from None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise InputError(f"{path}: line {number} is not a JSON object with a text {field!r}") from None
     if not texts:
         raise InputError(f"{path}: is empty")
     return Dataset(str(path), texts, ids=ids)
@@ -211,7 +233,8 @@ READERS: dict[str, Callable[[Path, str | None], Dataset]] = {
 
 def image_folder(path: Path, size: int = 32) -> Dataset:
     """All images below a folder, scaled to ``size`` (shorter side, then the middle square), as RGB bytes."""
-    files = sorted(file for file in path.rglob("*") if file.suffix.lower() in IMAGES and file.is_file())
+    found = (file for file in path.rglob("*") if file.suffix.lower() in IMAGES and not file.name.startswith("."))
+    files = sorted(file for file in found if file.is_file())
     if not files:
         raise InputError(f"{path}: no images in this folder ({', '.join(sorted(IMAGES))})")
     with ThreadPoolExecutor() as pool:

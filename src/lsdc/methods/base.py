@@ -21,7 +21,7 @@ from lsdc.errors import HealthWarning, InputError
 from lsdc.methods.persist import digest, plain, write_model
 from lsdc.training import device as devices
 from lsdc.training.health import clusters_alive
-from lsdc.training.loop import Context, Progress, Record
+from lsdc.training.loop import Context, Diverged, Progress, Record
 from lsdc.training.run import Run
 
 Path_ = str | os.PathLike[str]
@@ -116,6 +116,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             folder.start(settings, plain(self.get_params()), content, resume=resume is not None)
         self._fit(data, Context(self.seed_, device, n_workers, folder, monitor))
         p = np.concatenate([p for _, p in self._outputs(data)])
+        if not np.isfinite(p).all():
+            raise Diverged("the network ended with numbers that are not finite; try a smaller lr")
         self.labels_ = p.argmax(1).astype(np.int64)
         if folder:
             self.save(folder.path / "model.safetensors")
@@ -185,7 +187,13 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         if not reset and self.spec_.is_image:
             raise InputError(f"X has two dimensions, but the model was fitted on images of shape {self.spec_.shape}")
         least = 2 if reset else 1
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=least)
+        if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":
+            raise InputError("X holds dates or times; turn them into numbers first")
+        options: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": False, "ensure_min_samples": least}
+        try:
+            X = validate_data(self, X, reset=reset, **options)
+        except ValueError as error:
+            raise InputError(" ".join(str(error).split())) from error
         sources.check_finite(X)
         return X
 

@@ -170,7 +170,7 @@ class LSDC(Estimator):
         consistency: float = 5.0,
         rampup: Any = "auto",
         weighted: bool = True,
-        balance: float = 1.0,
+        balance: float = 2.0,
         backbone: Any = "auto",
         width: Any = "auto",
         head: Any = "auto",

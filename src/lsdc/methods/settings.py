@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from lsdc.data.augment import AUGMENTATIONS
@@ -32,6 +32,9 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 
 
+UNFIT = {"image": ("mlp",), "vector": ("resnet18", "vgg4", "ricap", "cutmix")}
+
+
 class Labelling(Frozen):
     """Who belongs together: the similarity and its parameters, the space, and how many samples are compared."""
 
@@ -47,7 +50,7 @@ class Architecture(Frozen):
     """The network, and how samples are shown to it."""
 
     backbone: str
-    width: PositiveFloat
+    width: float = Field(gt=0, le=16)
     head: str
     n_frozen: NonNegativeInt
     augment: str
@@ -94,6 +97,10 @@ def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int) -> Settings:
         part(name, values[name], table)
         values[name] = plain(values[name])
     kind = "image" if len(shape) == 3 else "vector"
+    if wrong := [name for name in ("backbone", "composition") if values[name] in UNFIT[kind]]:
+        raise InputError(
+            f"{wrong[0]} {values[wrong[0]]!r} needs {'vectors' if kind == 'image' else 'images'}, got {shape}"
+        )
     plan = _plan(values, n, STEPS[kind])
     labelling = _pick(Labelling, {**values, "k": None if _is_auto(values["k"]) else values["k"]})
     _check_similarity(params["similarity"], labelling, min(n, plan.batch_size))

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from lsdc.errors import InputError
+
 
 class Backbone(nn.Module):
     """Features ``f = Phi(x)``; ``stages`` are the units of freezing (section 3.1: keep the earlier layers)."""
@@ -18,7 +20,7 @@ class Backbone(nn.Module):
     def freeze(self, n_stages: int) -> None:
         """Keep the first ``n_stages`` stages as they are: no gradient, and batch norm uses its stored statistics."""
         if not 0 <= n_stages <= len(self.stages):
-            raise ValueError(f"n_frozen must be between 0 and {len(self.stages)} for this network, got {n_stages}")
+            raise InputError(f"n_frozen must be between 0 and {len(self.stages)} for this network, got {n_stages}")
         self.n_frozen = n_stages
         for i, stage in enumerate(self.stages):
             stage.requires_grad_(i >= n_stages)

@@ -56,7 +56,7 @@ class Live:
 
     def __call__(self, step: Step) -> None:
         if not self.tasks:
-            self.console.print(self.headline, highlight=False, soft_wrap=True)
+            self.console.print(Text(self.headline), soft_wrap=True)
             self.bars.start()
         if step.stage not in self.tasks:
             self.tasks[step.stage] = self.bars.add_task(
@@ -81,7 +81,7 @@ class Live:
 
 def scores_table(rows: dict[str, Scores], title: str) -> Table:
     """One line a method: ACC, NMI, ARI, and what the confident samples (above 0.9) are worth."""
-    table = Table(title=title, title_justify="left", header_style="bold")
+    table = Table(title=Text(title), title_justify="left", header_style="bold")
     table.add_column("method")
     for name in ("ACC", "NMI", "ARI", "confident", "their ACC"):
         table.add_column(name, justify="right")

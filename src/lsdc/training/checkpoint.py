@@ -20,7 +20,11 @@ from lsdc.errors import InputError
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Put a file in place whole or not at all."""
+    """Put a file in place whole or not at all; a pipe or device is written to, never replaced."""
+    if path.exists() and not path.is_file():
+        with path.open("wb") as special:
+            special.write(content)
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -84,12 +88,15 @@ class Checkpoint:
 
     def load_into(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Restore a module and its optimiser."""
-        module.load_state_dict(self.weights)
-        state: dict[int, dict[str, Tensor]] = {}
-        for key, tensor in self.optimizer.items():
-            index, name = key.split(".", 1)
-            state.setdefault(int(index), {})[name] = tensor
-        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+        try:
+            module.load_state_dict(self.weights)
+            state: dict[int, dict[str, Tensor]] = {}
+            for key, tensor in self.optimizer.items():
+                index, name = key.split(".", 1)
+                state.setdefault(int(index), {})[name] = tensor
+            optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise InputError(f"the checkpoint does not fit this network ({str(error).splitlines()[0]})") from None
 
     def write(self, path: Path, header: dict[str, Any]) -> None:
         """One file; ``header`` says which run it belongs to."""

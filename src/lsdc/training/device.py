@@ -14,6 +14,8 @@ def choose(name: str) -> torch.device:
         device = torch.device(name)
     except (RuntimeError, TypeError):
         raise InputError(f"device must be 'auto', 'cpu' or 'cuda', got {name!r}") from None
+    if device.type not in ("cpu", "cuda"):
+        raise InputError(f"device must be 'auto', 'cpu' or 'cuda', got {name!r}")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device {name!r} was asked for, but PyTorch sees no GPU here; use 'auto' or 'cpu'")
     return device

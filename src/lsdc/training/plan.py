@@ -4,7 +4,7 @@ import math
 from typing import Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import nn
 
 Optimizer = Literal["sgd", "adam", "adamw"]
@@ -23,9 +23,9 @@ class Plan(Frozen):
     epochs: NonNegativeInt
     batch_size: int = Field(256, ge=2)  # batch norm and pairs need two samples
     optimizer: Optimizer = "sgd"
-    lr: PositiveFloat = 0.1
+    lr: float = Field(0.1, gt=0, le=1000)
     momentum: float = Field(0.9, ge=0, lt=1)
-    weight_decay: NonNegativeFloat = 5e-4
+    weight_decay: float = Field(5e-4, ge=0, le=1000)
     schedule: Schedule = "constant"
     milestones: tuple[PositiveInt, ...] = ()
     gamma: float = Field(0.1, gt=0, le=1)

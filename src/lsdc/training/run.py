@@ -114,7 +114,7 @@ class Run:
 
     def write_labels(self, ids: Sequence[object], labels: Iterable[int], confidence: Iterable[float]) -> None:
         """labels.csv: one line a sample."""
-        write_atomic(self.path / "labels.csv", labels_csv(ids, labels, confidence).encode())
+        write_atomic(self.path / "labels.csv", labels_csv(ids, labels, confidence).encode(errors="backslashreplace"))
 
     def read_labels(self) -> tuple[list[str], np.ndarray, np.ndarray]:
         """Ids, clusters and confidences of labels.csv."""
@@ -123,11 +123,15 @@ class Run:
             with path.open(newline="") as file:
                 rows = list(csv.DictReader(file))
             clusters = np.array([int(row["cluster"]) for row in rows], np.int64)
+            if not len(clusters) or clusters.min() < 0:
+                raise ValueError
             return [row["id"] for row in rows], clusters, np.array([float(row["confidence"]) for row in rows])
         except FileNotFoundError:
             raise InputError(f"{path}: not there; the run has not finished (lsdc fit ... --resume)") from None
-        except (KeyError, ValueError, TypeError) as error:
-            raise InputError(f"{path}: not a labels file ({error})") from None
+        except (KeyError, ValueError, TypeError):
+            raise InputError(
+                f"{path}: not a labels file (it should have the columns id, cluster, confidence)"
+            ) from None
 
     def _checkpoint(self, stage: str) -> Path:
         return self.path / "checkpoint" / f"{stage}.safetensors"
@@ -144,7 +148,7 @@ class Run:
             self._cut_metrics(stage, 0)
             return None
         checkpoint, header = Checkpoint.read(path)
-        if header.get("fingerprint") != self.fingerprint:
+        if header.get("fingerprint") != self.fingerprint or header.get("stage") != stage:
             raise InputError(f"{path}: belongs to a run with other settings or data; use --overwrite to start again")
         self._cut_metrics(stage, len(checkpoint.history))
         return checkpoint
@@ -173,8 +177,9 @@ def is_run(path: Path) -> bool:
     """Whether a folder is one of ours; many others hold a config.json too."""
     try:
         config = json.loads((path / "config.json").read_text())
-        return {"method", "params", "settings", "fingerprint"} <= config.keys() and "n_clusters" in config["params"]
-    except (OSError, ValueError, AttributeError, TypeError):
+        known = {"method", "params", "settings", "fingerprint"} <= config.keys()
+        return known and isinstance(config["params"]["n_clusters"], int) and isinstance(config["data"], dict)
+    except (OSError, ValueError, AttributeError, TypeError, KeyError):
         return False
 
 
