@@ -86,7 +86,7 @@ def test_fit_leaves_a_whole_run(fitted):
 def test_no_pickle_in_a_run(fitted):
     folder, _ = fitted
     files = [p for p in (folder / "runs" / "digits").rglob("*") if p.is_file()]
-    assert {p.suffix for p in files} == {".json", ".jsonl", ".csv", ".safetensors"}
+    assert {p.suffix for p in files} == {".json", ".jsonl", ".csv", ".safetensors", ".html"}
 
 
 def test_evaluate_shows_the_rows(fitted):
@@ -149,6 +149,74 @@ def test_overwrite_replaces_runs_and_nothing_else(tmp_path):
     (tmp_path / "precious" / "thesis.tex").write_text("years of work")
     refused(lsdc("fit", "x.npy", "-k", 2, "--out", "precious", "--overwrite", cwd=tmp_path), "not a run folder")
     assert (tmp_path / "precious" / "thesis.tex").exists()
+
+
+def test_a_refused_overwrite_keeps_the_old_run(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((60, 4)))
+    first = ["fit", "x.npy", "-k", 2, "--set", "epochs=1", "--out", "run"]
+    assert inside(*first, cwd=tmp_path).returncode == 0
+    before = {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()}
+    refused(inside(*first, "--overwrite", "--set", "k=999", cwd=tmp_path), "k=999")
+    refused(inside(*first, "--overwrite", "--device", "gpu", cwd=tmp_path), "gpu")
+    refused(inside("fit", "nowhere.npy", "-k", 2, "--out", "run", "--overwrite", cwd=tmp_path), "nowhere.npy")
+    assert {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()} == before
+
+
+def test_overwrite_takes_only_what_a_run_consists_of(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((60, 4)))
+    first = ["fit", "x.npy", "-k", 2, "--set", "epochs=1", "--out", "run"]
+    assert inside(*first, cwd=tmp_path).returncode == 0
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    assert inside(*first, "--overwrite", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text('{"model_type": "bert"}')
+    refused(inside("fit", "x.npy", "-k", 2, "--out", "model", "--overwrite", cwd=tmp_path), "not a run folder")
+
+
+def test_this_folder_gets_a_run_of_its_own(tmp_path):
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for i in range(12):
+        Image.new("RGB", (8, 8), (20 * i, 0, 0)).save(folder / f"{i}.png")
+    result = inside("fit", ".", "-k", 2, "--image-size", 8, *QUICK, cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert (folder / "runs" / "pictures" / "labels.csv").exists()
+
+
+def test_resuming_remembers_how_the_data_was_read(tmp_path):
+    """--image-size is in the run: the command that resumes need not repeat it."""
+    (tmp_path / "p").mkdir()
+    for i in range(12):
+        Image.new("RGB", (30, 30), (20 * i, 0, 0)).save(tmp_path / "p" / f"{i}.png")
+    assert inside("fit", "p", "-k", 2, "--image-size", 9, *QUICK, cwd=tmp_path).returncode == 0
+    assert inside("fit", "p", "--out", "runs/p", "--resume", cwd=tmp_path).returncode == 0
+    refused(inside("fit", "p", "--resume", "--seed", 5, cwd=tmp_path), "random_state=0", "5")
+
+
+def test_names_are_shown_as_they_are(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((60, 4)))
+    result = inside("fit", "x.npy", "-k", 2, "--method", "kmeans", "--out", "[bold]run", cwd=tmp_path)
+    assert "run folder: [bold]run" in result.stdout
+
+
+def test_devices_are_written_to_and_not_replaced(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((60, 4)))
+    assert inside("fit", "x.npy", "-k", 2, "--method", "kmeans", "--out", "run", cwd=tmp_path).returncode == 0
+    os.mkfifo(tmp_path / "pipe")
+    reader = subprocess.Popen(["cat", "pipe"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert inside("predict", "run", "x.npy", "--out", "pipe", cwd=tmp_path).returncode == 0
+    assert len(reader.communicate(timeout=30)[0].splitlines()) == 61
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_recipes_can_be_changed_in_parts(tmp_path):
+    """--set pretext_plan.epochs keeps the rest of the recipe's plan."""
+    few = ["--set", "pretext_plan.epochs=1", "--set", "epochs=1", "--set", "width=0.1"]
+    result = inside("fit", "digits", "--recipe", "paper", *few, "--out", "run", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    plan = json.loads((tmp_path / "run" / "config.json").read_text())["settings"]["pretext_plan"]
+    assert (plan["epochs"], plan["optimizer"], plan["lr"], plan["milestones"]) == (1, "sgd", 0.1, [60, 120, 160])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -229,6 +297,13 @@ def test_kmeans_by_the_same_interface(tmp_path):
         (["fit", "digits", "--set", "similarity=knm"], ["'knm'", "'knn'"]),
         (["fit", "digits", "--set", "similarity=knn", "--set", "k=256"], ["k=256", "256"]),
         (["fit", "digits", "--set", "pretext_plan.epoch=3"], ["pretext_plan.epochs"]),
+        (["fit", "digits", "--set", "pretext_plan=5"], ["pretext_plan", "5"]),
+        (["fit", "digits", "--set", "epochs=1", "--set", "epochs.x=3"], ["epochs.x=3"]),
+        (["fit", "digits", "--set", "lr=Infinity"], ["lr", "inf"]),
+        (["fit", "digits", "--set", "n_frozen=99"], ["n_frozen", "99"]),
+        (["fit", "blobs", "--set", "composition=ricap", "--out", "runs/digits"], ["ricap", "needs images"]),
+        (["fit", "blobs", "--set", "backbone=vgg4", "--out", "runs/digits"], ["vgg4", "needs images"]),
+        (["fit", "line.npy", "-k", 2], ["line.npy", "1D array"]),
         (["fit", "digits", "--clusters", 0], ["n_clusters", "0"]),
         (["fit", "digits", "--clusters", "x"], ["--clusters"]),
         (["fit", "digits", "--clusters", 1798], ["n_clusters=1798", "1797"]),
@@ -237,7 +312,7 @@ def test_kmeans_by_the_same_interface(tmp_path):
         (["fit", "digits", "--resume", "--overwrite"], ["--resume", "--overwrite"]),
         (["fit", "digits", "--out", "/proc/run"], ["/proc/run", "cannot write"]),
         (["fit", "numbers.npy"], ["--clusters is missing"]),
-        (["fit", "bad.npy", "-k", 2], ["NaN in row 5"]),
+        (["fit", "bad.npy", "-k", 2], ["bad.npy", "NaN in row 5"]),
         (["fit"], ["data"]),
         (["fti", "digits"], ["fti"]),
         (["fit", "digits", "--cluster", 3], ["--cluster"]),
@@ -249,6 +324,7 @@ def test_kmeans_by_the_same_interface(tmp_path):
 def test_mistakes_get_one_line(tmp_path, words, parts):
     X = np.random.default_rng(0).random((20, 3))
     np.save(tmp_path / "numbers.npy", X)
+    np.save(tmp_path / "line.npy", X[:, 0])
     X[5, 1] = np.nan
     np.save(tmp_path / "bad.npy", X)
     refused(inside(*words, cwd=tmp_path), *parts)
@@ -263,7 +339,7 @@ def test_broken_models_get_one_line(tmp_path):
     model.write_bytes(b"\x80\x04N.")
     refused(inside("predict", "run", "blobs", cwd=tmp_path), "model.safetensors", "not a file written by lsdc")
     (tmp_path / "run" / "config.json").write_text("{")
-    refused(inside("evaluate", "run", cwd=tmp_path), "config.json", "cannot be read")
+    refused(inside("evaluate", "run", cwd=tmp_path), "not a run folder", "config.json")
 
 
 def test_other_shapes_get_one_line(fitted):

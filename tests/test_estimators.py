@@ -1,6 +1,7 @@
 """The contract of every method in METHODS: scikit-learn's own checks, and ours."""
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import scipy.sparse as sp
 import torch
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -192,6 +194,56 @@ def test_resuming_with_other_data_is_refused(tmp_path):
         quick("lsdc").fit(X + 1, resume=tmp_path / "run")
 
 
+@pytest.mark.parametrize("kind", ["vectors", "images", "colour images", "texts"])
+def test_fitted_models_can_be_pickled(kind):
+    """By people's own tools, such as joblib; lsdc itself never reads a pickle."""
+    X = KINDS[kind]()
+    model = quick("lsdc").fit(X)
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), model.predict_proba(X))
+
+
+@every_method
+def test_a_refused_fit_leaves_the_model_as_it_was(name):
+    X, _ = blobs()
+    model = quick(name).fit(X)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="device"):
+        model.set_params(device="gpu").fit(X * 5 + 100)
+    model.set_params(device="cpu")
+    assert np.array_equal(model.predict_proba(X), before)
+    fresh = quick(name, device="gpu")
+    with pytest.raises(ValueError, match="device"):
+        fresh.fit(X)
+    with pytest.raises(NotFittedError):
+        fresh.predict(X)
+
+
+def test_a_drawn_seed_is_kept(tmp_path):
+    """Without a seed one is drawn; the run and the model know it, and resuming goes on with it."""
+    X, _ = blobs()
+    model = quick("lsdc", random_state=None).fit(X, run=tmp_path / "run")
+    again = quick("lsdc", random_state=lsdc.load(tmp_path / "run").random_state).fit(X)
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    resumed = quick("lsdc", random_state=None).fit(X, resume=tmp_path / "run")
+    assert resumed.seed_ == model.seed_
+    assert np.array_equal(resumed.predict_proba(X), model.predict_proba(X))
+
+
+def test_a_refused_resume_changes_nothing(tmp_path):
+    X, _ = blobs()
+    quick("lsdc").fit(X, run=tmp_path / "run")
+    before = (tmp_path / "run" / "config.json").read_bytes()
+    with pytest.raises(InputError, match="other settings or data"):
+        quick("lsdc", epochs=3).fit(X, resume=tmp_path / "run")
+    assert (tmp_path / "run" / "config.json").read_bytes() == before
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_empty_clusters_of_the_final_labels_are_said():
+    with pytest.warns(HealthWarning, match="of 9 clusters are"):
+        KMeans(9, random_state=0).fit(np.repeat(np.eye(3), 20, axis=0))
+
+
 BAD_X = {
     "NaN": (lambda X: np.where(np.arange(90)[:, None] == 7, np.nan, X), r"NaN in row 7"),
     "infinite": (lambda X: np.where(np.arange(90)[:, None] == 8, np.inf, X), r"infinity in row 8"),
@@ -203,6 +255,8 @@ BAD_X = {
     "one dimension": (lambda X: X[:, 0], r"Expected 2D array|1D array"),
     "five dimensions": (lambda X: X.reshape(2, 9, 5, 5, 1), r"images must be"),
     "complex": (lambda X: X.astype(complex), r"Complex data"),
+    "dates": (lambda X: X.astype("datetime64[s]"), r"dates or times"),
+    "too large": (lambda X: X.astype(np.float64) * 1e39, r"beyond single precision"),
     "words": (lambda X: np.array([["a", "b"]] * 9, object), r"could not convert string|dtype"),
     "objects": (lambda X: np.array([[{}, 1]] * 9, object), r"float\(\) argument|must be a string or a real number"),
     "tiny images": (lambda X: np.zeros((9, 4, 4)), r"at least 8x8"),
@@ -238,16 +292,22 @@ BAD_PARAMS = {
     "space": ("feature", r"space: .*'features'"),
     "optimizer": ("sdg", r"optimizer: .*'sgd'"),
     "schedule": ("step", r"schedule: .*'steps'"),
+    "n_workers": (-1, r"n_workers must be a whole number of at least 0"),
+    "milestones": ("x", r"milestones: .*got 'x'"),
+    "warmup": (-1, r"warmup: .*got -1"),
     "k": (32, r"k=32 must be smaller than the batch of 32"),
     "epochs": (-1, r"epochs: .*got -1"),
     "batch_size": (0, r"batch_size: .*got 0"),
     "lr": (0.0, r"lr: .*got 0"),
+    "lr ": (float("inf"), r"lr: .*got inf"),
+    "batch_size ": (1, r"batch_size: .*got 1"),
     "width": (-1, r"width: .*got -1"),
     "consistency": (-2, r"consistency: .*got -2"),
     "balance": ("much", r"balance: .*got 'much'"),
     "temperature": (0, r"temperature: .*got 0"),
     "pool": (-5, r"pool: .*got -5"),
     "n_frozen": (9, r"n_frozen must be between 0 and 3"),
+    "pretext_plan ": (5, r"pretext_plan must be a dict"),
     "pretext_plan": ({"epoch": 3}, r"pretext_plan.epoch.*did you mean 'pretext_plan.epochs'"),
     "device": ("gpu", r"device must be"),
     "random_state": ("zero", r"random_state must be"),
@@ -258,13 +318,13 @@ BAD_PARAMS = {
 def test_bad_arguments_are_named(name):
     value, message = BAD_PARAMS[name]
     with pytest.raises(ValueError, match=message) as caught:
-        quick("lsdc", **{name: value}).fit(blobs()[0])
+        quick("lsdc", **{name.strip(): value}).fit(blobs()[0])
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("composition", "augment"), [("ricap", "auto"), ("cutmix", "auto"), ("auto", "crop")])
 def test_vectors_cannot_be_cut(composition, augment):
-    with pytest.raises(ValueError, match="needs images"):
+    with pytest.raises(InputError, match="needs images"):
         quick("lsdc", composition=composition, augment=augment).fit(blobs()[0])
 
 

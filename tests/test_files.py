@@ -82,7 +82,7 @@ def test_labels(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("x.npy", b"nonsense", "not a plain array file"),
+        ("x.npy", b"nonsense", "not a plain array of numbers"),
         ("x.npz", b"nonsense", "not an archive"),
         ("x.csv", b"", "is empty"),
         ("x.csv", b"a,b\n", "has no rows"),
@@ -90,7 +90,7 @@ def test_labels(tmp_path):
         ("x.csv", b"a,b\n1,2\n3,x\n", "line 3, column 'b': 'x' is not a number"),
         ("x.csv", b"\xff\xfe\x00", "cannot be read"),
         ("x.txt", b"\n\n", "is empty"),
-        ("x.jsonl", b'{"text": "a"}\nnot json\n', "line 2 is not a JSON object with a field 'text'"),
+        ("x.jsonl", b'{"text": "a"}\nnot json\n', "line 2 is not a JSON object with a text 'text'"),
         ("x.xlsx", b"", "cannot read .xlsx"),
         ("x", b"", "a file without ending"),
     ],
@@ -141,6 +141,62 @@ def test_labels_must_fit(tmp_path):
     np.savez(tmp_path / "x.npz", X=np.zeros((4, 2)), y=np.zeros(3))
     with pytest.raises(InputError, match="4 samples, but labels y of shape"):
         open_data(str(tmp_path / "x.npz"))
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_other_delimiters(tmp_path, delimiter):
+    (tmp_path / "x.csv").write_text(f"a{delimiter}b\n1{delimiter}2\n3{delimiter}4\n")
+    assert open_data(str(tmp_path / "x.csv")).X.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("name", ["label", "y"])
+def test_label_columns_are_for_evaluation_only(tmp_path, name):
+    (tmp_path / "x.csv").write_text(f"a,b,{name}\n1,2,cat\n3,4,dog\n")
+    data = open_data(str(tmp_path / "x.csv"))
+    assert data.X.tolist() == [[1, 2], [3, 4]]
+    assert data.y.tolist() == ["cat", "dog"]
+    assert data.n_clusters == 2
+
+
+def test_columns_there_twice_are_refused(tmp_path):
+    (tmp_path / "x.csv").write_text("a,a,b\n1,2,3\n")
+    with pytest.raises(InputError, match="the column 'a' is there twice"):
+        open_data(str(tmp_path / "x.csv"))
+
+
+def test_only_line_ends_end_lines(tmp_path):
+    (tmp_path / "x.txt").write_text("one\u2028still one\ntwo\x0bstill two\n")
+    (tmp_path / "x.jsonl").write_text('{"text": "one\u2028still"}\n\n{"text": "two"}\n')
+    assert len(open_data(str(tmp_path / "x.txt")).X) == 2
+    assert open_data(str(tmp_path / "x.jsonl")).X == ["one\u2028still", "two"]
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo"])
+def test_every_sparse_format(tmp_path, format):
+    X = sp.random(6, 6, 0.5, format=format, random_state=0)
+    sp.save_npz(tmp_path / "x.npz", X)
+    assert np.array_equal(open_data(str(tmp_path / "x.npz")).X.toarray(), X.toarray())
+
+
+def test_truncated_archives_are_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", X=np.zeros((100, 3)))
+    whole = (tmp_path / "x.npz").read_bytes()
+    (tmp_path / "x.npz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match="cut short"):
+        open_data(str(tmp_path / "x.npz"))
+    (tmp_path / "y.npz").write_bytes((tmp_path / "x.npz").read_bytes()[:0])
+    with pytest.raises(InputError, match="cut short"):
+        open_data(str(tmp_path / "y.npz"))
+
+
+def test_rotated_photos_stand_upright(tmp_path):
+    image = Image.new("RGB", (16, 16))
+    image.paste((255, 255, 255), (0, 0, 16, 8))  # bright above
+    exif = image.getexif()
+    exif[0x0112] = 3  # taken upside down
+    image.save(tmp_path / "a.png", exif=exif)
+    X = open_data(str(tmp_path), image_size=16).X
+    assert X[0, 12].mean() > 200 > X[0, 3].mean()
 
 
 def test_json_ids_survive(tmp_path):

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
@@ -46,6 +47,10 @@ def test_names_do_not_matter(pair, names):
 def test_any_hashable_labels():
     assert clustering_accuracy(["a", None, (1, 2), "a"], [3.5, "x", "y", 3.5]) == 1.0
     assert clustering_accuracy(np.array(["a", "b"]), np.array([1, 0])) == 1.0
+
+
+def test_tensors_are_labels_too():
+    assert clustering_accuracy(torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 0, 1])) == 0.5
 
 
 def test_more_clusters_than_classes_and_fewer():

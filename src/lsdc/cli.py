@@ -1,4 +1,4 @@
-"""The command line: ``lsdc fit``, ``predict``, ``evaluate``, ``list``."""
+"""The command line: ``lsdc fit``, ``predict``, ``evaluate``, ``report``, ``list``."""
 
 import json
 import os
@@ -29,6 +29,7 @@ from lsdc.methods import METHODS, load
 from lsdc.metrics import cluster_sizes, score
 from lsdc.nn.network import BACKBONES
 from lsdc.pretext import PRETEXTS
+from lsdc.report.html import page
 from lsdc.report.terminal import Live, names_table, scores_table, sizes_table
 from lsdc.training.checkpoint import write_atomic
 from lsdc.training.loop import Diverged
@@ -151,13 +152,16 @@ def _finish(run: Run, dataset: Dataset, model: Any) -> None:
     out.print(sizes_table(labels, confidence, model.n_clusters))
     if dataset.y is not None:
         out.print(scores_table({model.method: score(dataset.y, labels, confidence)}, dataset.name))
+    _write_report(run, dataset)
     labelled = dataset.y is not None
     _say_next(run.path, *(("evaluate", run.path, "--baselines") if labelled else ("predict", run.path, "NEW_DATA")))
 
 
 def _say_next(folder: Path, *words: object) -> None:
-    """The run folder, and the command to try next."""
+    """The run folder, its report, and the command to try next."""
     _line(out, f"run folder: {folder}")
+    if (folder / "report.html").exists():
+        _line(out, f"report:     {folder / 'report.html'}")
     _line(out, f"next:       {shlex.join([*_program(), *map(str, words)])}")
 
 
@@ -217,11 +221,8 @@ def evaluate(
     folder = Run.open(run)
     config = folder.read_json("config.json")
     _, assigned, confidence = folder.read_labels()
-    source = config.get("data", {})
-    dataset = None
-    if "source" in source and (baselines or labels is None):
-        size, column = source.get("image_size", 32), source.get("column")
-        dataset = open_data(str(source["source"]), _root(data_root), image_size=size, column=column)
+    source = config["data"]
+    dataset = _data_of(config, data_root) if baselines or labels is None else None
     y = read_labels(labels) if labels else dataset.y if dataset else None
     if labels and y is not None and len(y) == len(assigned) + 1:
         y = y[1:]  # the first line was a header
@@ -250,6 +251,33 @@ def evaluate(
         return
     out.print(scores_table(rows, f"{source.get('source', run)}, {len(y):,} samples, {n_clusters} clusters"))
     _say_next(run, "predict", run, source.get("source", "NEW_DATA"))
+
+
+@app.command()
+def report(run: RunArgument, data_root: RootOption = None) -> None:
+    """Write report.html: sizes, confidence, curves, and what is in each cluster."""
+    folder = Run.open(run)
+    _write_report(folder, _data_of(folder.read_json("config.json"), data_root))
+    _line(out, f"report:     {run / 'report.html'}")
+
+
+def _data_of(config: dict[str, Any], data_root: Path | None) -> Dataset | None:
+    """The data a run was made of, if it came from a file or by a name."""
+    source = config["data"]
+    if "source" not in source:
+        return None
+    size, column = source.get("image_size", 32), source.get("column")
+    return open_data(str(source["source"]), _root(data_root), image_size=size, column=column)
+
+
+def _write_report(run: Run, dataset: Dataset | None) -> None:
+    config = run.read_json("config.json")
+    _, labels, confidence = run.read_labels()
+    known = dataset is not None and _count(dataset) == len(labels)
+    scores = score(dataset.y, labels, confidence) if known and dataset is not None and dataset.y is not None else None
+    title = str(config["data"].get("source", run.path.name))
+    text = page(title, config, run.read_metrics(), labels, confidence, dataset if known else None, scores)
+    write_atomic(run.path / "report.html", text.encode(errors="backslashreplace"))
 
 
 class Kind(StrEnum):

@@ -61,7 +61,7 @@ def read_npy(path: Path, column: str | None) -> Dataset:
 def read_npz(path: Path, column: str | None) -> Dataset:
     """Arrays by name: ``X`` (or the only one), and labels ``y`` if there are any; scipy's sparse format too."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise ValueError
             arrays = {name: file[name] for name in file.files}

@@ -187,13 +187,17 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         if not reset and self.spec_.is_image:
             raise InputError(f"X has two dimensions, but the model was fitted on images of shape {self.spec_.shape}")
         least = 2 if reset else 1
+        if getattr(X, "ndim", 2) == 1:
+            shapes = "(-1, 1) for a single feature, (1, -1) for a single sample"
+            raise InputError(f"X has one dimension. Expected 2D array, got 1D array. Reshape your data: {shapes}")
         if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":
             raise InputError("X holds dates or times; turn them into numbers first")
         options: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": False, "ensure_min_samples": least}
         try:
             X = validate_data(self, X, reset=reset, **options)
         except ValueError as error:
-            raise InputError(" ".join(str(error).split())) from error
+            message = " ".join(str(error).split())
+            raise InputError(message if message.startswith("X ") else f"X is not usable: {message}") from error
         sources.check_finite(X)
         return X
 

@@ -25,6 +25,7 @@ from lsdc.methods.deep import build_backbone, encode, part, pretrain, views_of
 from lsdc.methods.memory import Memory
 from lsdc.methods.settings import Settings, bind_similarity, maturity, resolve
 from lsdc.nn.network import HEADS, Network, seeded
+from lsdc.pretext import PRETEXTS
 from lsdc.training import device as devices
 from lsdc.training.health import Health
 from lsdc.training.loop import Context, Record, train
@@ -222,7 +223,12 @@ class LSDC(Estimator):
         self.n_workers = n_workers
 
     def _settings(self, data: Data) -> dict[str, Any]:
-        return resolve(self.get_params(), data.spec.shape, len(data)).model_dump(mode="json")
+        settings = resolve(self.get_params(), data.spec.shape, len(data))
+        network, views = self._build(settings, seed=0)  # what cannot be built is refused before anything is written
+        network.backbone.freeze(settings.architecture.n_frozen)
+        pretext = part("pretext", self._part("pretext", settings.pretext), PRETEXTS)
+        seeded(partial(pretext, network.backbone, views), seed=0)
+        return settings.model_dump(mode="json")
 
     def _build(self, settings: Settings, seed: int) -> tuple[Network, Views]:
         architecture = settings.architecture

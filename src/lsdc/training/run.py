@@ -159,18 +159,23 @@ class Run:
             file.write(json.dumps(checkpoint.history[-1]) + "\n")
         checkpoint.write(self._checkpoint(stage), {"fingerprint": self.fingerprint, "stage": stage})
 
-    def _cut_metrics(self, stage: str, epochs: int) -> None:
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """The records of metrics.jsonl; a line cut short when the run was stopped is left out."""
         path = self.path / "metrics.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        kept = []
-        for line in lines:
+        records = []
+        for line in path.read_text().splitlines() if path.exists() else []:
             try:
-                record = json.loads(line)
+                records.append(json.loads(line))
             except ValueError:
-                continue  # the line that was being written when the run was stopped
-            if record.get("stage") != stage or record.get("epoch", 0) <= epochs:
-                kept.append(line)
-        write_atomic(path, "".join(f"{line}\n" for line in kept).encode())
+                continue
+        return [record for record in records if isinstance(record, dict)]
+
+    def _cut_metrics(self, stage: str, epochs: int) -> None:
+        records = self.read_metrics()
+        kept = [r for r in records if r.get("stage") != stage or r.get("epoch", 0) <= epochs]
+        if (self.path / "metrics.jsonl").exists():
+            text = "".join(json.dumps(record) + "\n" for record in kept)
+            write_atomic(self.path / "metrics.jsonl", text.encode())
 
 
 def is_run(path: Path) -> bool:
