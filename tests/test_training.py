@@ -108,6 +108,12 @@ def test_another_seed_is_another_run():
     assert len(losses) == 3
 
 
+def started(path):
+    run = Run.create(path)
+    run.start({"method": "line"}, {"n_clusters": 1}, {}, resume=False)
+    return run
+
+
 class Stop(Exception):
     pass
 
@@ -122,7 +128,7 @@ def test_resuming_is_bit_exact(tmp_path, optimizer):
         if progress.epoch == 3 and progress.step == 2:
             raise Stop
 
-    run = Run.create(tmp_path / "run")
+    run = started(tmp_path / "run")
     with pytest.raises(Stop):
         train(Line(), Numbers(40), plan(optimizer=optimizer), Context(5, CPU, keeper=run, monitor=stop))
     resumed = Line()
@@ -136,7 +142,7 @@ def test_resuming_is_bit_exact(tmp_path, optimizer):
 
 
 def test_a_finished_stage_is_not_run_again(tmp_path):
-    run = Run.create(tmp_path / "run")
+    run = started(tmp_path / "run")
     train(Line(), Numbers(40), plan(), Context(0, CPU, keeper=run))
     again = Line()
     assert len(train(again, Numbers(40), plan(), Context(0, CPU, keeper=run))) == 4
@@ -219,7 +225,7 @@ def test_files_appear_whole_or_not_at_all(tmp_path):
 
 
 def test_checkpoints_of_other_settings_are_refused(tmp_path):
-    run = Run.create(tmp_path / "run")
+    run = started(tmp_path / "run")
     run.bind({"lr": 1})
     train(Line(), Numbers(40), plan(epochs=1), Context(0, CPU, keeper=run))
     run.bind({"lr": 2})

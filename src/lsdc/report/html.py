@@ -14,6 +14,7 @@ from lsdc.data.sources import raw
 from lsdc.metrics import Scores
 
 EXAMPLES = 12  # shown of each cluster, the most confident first
+TITLES = {"acc": "ACC", "nmi": "NMI", "ari": "ARI", "confident_share": "confident", "confident_acc": "their ACC"}
 STYLE = """
 :root { color-scheme: light dark; --ink: light-dark(#1d2330, #e8eaf0); --soft: light-dark(#667085, #98a2b3);
   --line: light-dark(#e4e7ec, #344054); --bar: light-dark(#3b6fd4, #7aa2f0); --page: light-dark(#fff, #12161f); }
@@ -64,7 +65,7 @@ def page(
 def _scores(scores: Scores) -> str:
     heads, cells = "", ""
     for name, value in scores._asdict().items():
-        heads += f"<th class=num>{escape(name.replace('_', ' '))}</th>"
+        heads += f"<th class=num>{TITLES[name]}</th>"
         cells += f"<td class=num>{'-' if np.isnan(value) else f'{value:.3f}'}</td>"
     return f"<h2>Against the labels</h2><table><tr>{heads}</tr><tr>{cells}</tr></table>"
 
@@ -83,12 +84,16 @@ def _sizes(labels: np.ndarray, confidence: np.ndarray, n_clusters: int) -> str:
 
 
 def _curves(history: Sequence[dict[str, Any]], n_clusters: int) -> str:
-    wanted = {"loss": "loss", "alive": f"clusters alive of {n_clusters}", "confident": "confident share"}
-    return "".join(_curve([record[key] for record in history], name) for key, name in wanted.items())
+    wanted = {
+        "loss": ("loss", 0),
+        "alive": (f"clusters alive of {n_clusters}", n_clusters),
+        "confident": ("confident", 1),
+    }
+    return "".join(_curve([record[key] for record in history], *about) for key, about in wanted.items())
 
 
-def _curve(values: list[float], name: str) -> str:
-    low, high = min(values), max(values)
+def _curve(values: list[float], name: str, most: float) -> str:
+    low, high = min(0.0, *values), max(most, *values)
     points = " ".join(
         f"{240 * i / (len(values) - 1):.1f},{80 - 80 * (v - low) / ((high - low) or 1):.1f}"
         for i, v in enumerate(values)
