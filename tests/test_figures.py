@@ -19,7 +19,7 @@ def test_default_settings_solve(name, least):
 
 @pytest.mark.slow
 def test_unequal_clusters_stay_unequal():
-    """The balance term fades: clusters of 50, 30 and 20 % are found as they are (70, 20 and 10 % are not: decision 4)."""
+    """The balance term fades: clusters of 50, 30 and 20 % are found as they are (70, 20, 10 are not: decision 4)."""
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(3, 8)) * 6
     y = np.repeat([0, 1, 2], [500, 300, 200])
