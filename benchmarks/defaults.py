@@ -1,8 +1,8 @@
-"""What each part of the default settings is worth: digits, several seeds, one part changed at a time.
+"""What each part of the default settings is worth: several seeds, one part changed at a time.
 
-    python benchmarks/defaults.py [--seeds 5] [--first-seed 0] [--only NAME ...]
+    python benchmarks/defaults.py [--data digits] [--seeds 5] [--first-seed 0] [--only NAME ...]
 
-Results are kept in results/digits-defaults.json as they come, so that an interrupted run goes on where it was; the
+Results are kept in results/DATA-defaults.json as they come, so that an interrupted run goes on where it was; the
 table is printed as Markdown. ACC is that of the last epoch; labels are used for nothing but this table.
 """
 
@@ -19,7 +19,7 @@ from lsdc.metrics import clustering_accuracy, nmi
 from lsdc.training.checkpoint import write_atomic
 from lsdc.training.run import environment
 
-FILE = Path(__file__).parent.parent / "results" / "digits-defaults.json"
+RESULTS = Path(__file__).parent.parent / "results"
 
 VARIANTS = {
     "default": {},
@@ -34,8 +34,7 @@ VARIANTS = {
 }
 
 
-def run(variant, seed):
-    data = datasets.load("digits")
+def run(data, variant, seed):
     started = time.perf_counter()
     settings = dict(VARIANTS[variant])
     if settings.get("k") == "fixed":
@@ -51,33 +50,34 @@ def run(variant, seed):
     }
 
 
-def kmeans(seed):
-    data = datasets.load("digits")
+def kmeans(data, seed):
     labels = KMeans(data.n_clusters, random_state=seed).fit_predict(data.X)
     return {"acc": clustering_accuracy(data.y, labels), "nmi": nmi(data.y, labels)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default="digits", choices=datasets.DATASETS)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=list(VARIANTS))
     options = parser.parse_args()
     seeds = range(options.first_seed, options.first_seed + options.seeds)
-    results = json.loads(FILE.read_text()) if FILE.exists() else {"environment": environment(), "runs": {}}
-    for variant in ("K-means on pixels", *options.only):
+    data, file = datasets.load(options.data), RESULTS / f"{options.data}-defaults.json"
+    results = json.loads(file.read_text()) if file.exists() else {"environment": environment(), "runs": {}}
+    for variant in ("K-means on inputs", *options.only):
         rows = results["runs"].setdefault(variant, {})
         for seed in seeds:
             if str(seed) not in rows:
-                rows[str(seed)] = kmeans(seed) if variant == "K-means on pixels" else run(variant, seed)
+                rows[str(seed)] = kmeans(data, seed) if variant == "K-means on inputs" else run(data, variant, seed)
                 print(variant, seed, rows[str(seed)], flush=True)
-                write_atomic(FILE, (json.dumps(results, indent=1) + "\n").encode())
-    print("\n| digits | ACC, mean ± sd | worst | NMI | clusters alive | confident | n | seconds |")
+                write_atomic(file, (json.dumps(results, indent=1) + "\n").encode())
+    print(f"\n| {options.data} | ACC, mean ± sd | worst | NMI | clusters alive | confident | n | seconds |")
     print("|---|---|---|---|---|---|---|---|")
     for variant, rows in results["runs"].items():
         accs = np.array([row["acc"] for row in rows.values()])
         means = {key: np.mean([row[key] for row in rows.values()]) for key in next(iter(rows.values()))}
-        alive = "-" if "alive" not in means else f"{min(row['alive'] for row in rows.values())} to 10"
+        alive = "-" if "alive" not in means else f"{min(row['alive'] for row in rows.values())} to {data.n_clusters}"
         rest = ("-", "-") if "alive" not in means else (f"{means['confident']:.2f}", f"{means['seconds']:.0f}")
         print(
             f"| {variant} | {accs.mean():.3f} ± {accs.std(ddof=1) if len(accs) > 1 else 0:.3f} | {accs.min():.3f} "
