@@ -186,7 +186,7 @@ def predict(
     data_root: RootOption = None,
 ) -> None:
     """Label new DATA with the model of a run: id, cluster, confidence."""
-    source = Run.open(run).read_json("config.json").get("data", {})
+    source = Run.open(run).read_json("config.json")["data"]
     model = load(run, **({"device": device} if device else {}))
     dataset = open_data(data, _root(data_root), image_size=source.get("image_size", 32), column=source.get("column"))
     try:

@@ -104,10 +104,10 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def _fit_checked(self, X: Any, run: Any, resume: Any, monitor: Callable[[Progress], None]) -> None:
         data = self._data(X, reset=True)
-        if _count("n_clusters", self.n_clusters) > len(data):
+        if whole_number("n_clusters", self.n_clusters) > len(data):
             raise InputError(f"n_clusters={self.n_clusters} is more than the {len(data)} samples of X")
         self.settings_ = self._settings(data)
-        device, n_workers = devices.choose(self.device), _count("n_workers", self.n_workers, least=0)
+        device, n_workers = devices.choose(self.device), whole_number("n_workers", self.n_workers, least=0)
         folder = Run.of(run if resume is None else resume, exists=resume is not None)
         self.seed_ = self._seed(folder.stored_seed() if folder and resume is not None else None)
         if folder:
@@ -221,7 +221,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         return tags
 
 
-def _count(name: str, value: Any, least: int = 1) -> int:
+def whole_number(name: str, value: Any, least: int = 1) -> int:
+    """A count given as an argument, named if it is none."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
     return int(value)

@@ -9,8 +9,7 @@ from sklearn.cluster import KMeans as Lloyd
 from torch import Tensor
 
 from lsdc.data.sources import Data
-from lsdc.errors import InputError
-from lsdc.methods.base import Arrays, Estimator
+from lsdc.methods.base import Arrays, Estimator, whole_number
 from lsdc.training.loop import Context
 from lsdc.training.rng import derive
 
@@ -48,9 +47,7 @@ class KMeans(Estimator):
         self.device = device
 
     def _settings(self, data: Data) -> dict[str, Any]:
-        if isinstance(self.n_init, bool) or not isinstance(self.n_init, (int, np.integer)) or self.n_init < 1:
-            raise InputError(f"n_init must be a whole number of at least 1, got {self.n_init!r}")
-        return {"n_clusters": int(self.n_clusters), "n_init": int(self.n_init)}
+        return {"n_clusters": int(self.n_clusters), "n_init": whole_number("n_init", self.n_init)}
 
     def _fit(self, data: Data, context: Context) -> None:
         f = flat(data)
