@@ -57,7 +57,7 @@ def kmeans(data, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="digits", choices=datasets.DATASETS)
+    parser.add_argument("--data", default="digits", choices=("digits", "blobs", "two-moons"))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=list(VARIANTS))

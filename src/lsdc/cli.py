@@ -23,14 +23,18 @@ from lsdc.data.datasets import DATASETS, Dataset
 from lsdc.data.files import open_data, read_labels
 from lsdc.errors import HealthWarning, InputError, unknown
 from lsdc.experiments.baselines import kmeans_rows
-from lsdc.experiments.recipes import RECIPES, recipe
+from lsdc.experiments.figures import draw, pyplot
+from lsdc.experiments.recipes import RECIPES, merged, recipe_for
+from lsdc.experiments.reproduce import State, opened
+from lsdc.experiments.reproduce import reproduce as rerun
+from lsdc.experiments.tables import HEADS, SHORT, TABLES, fields, table
 from lsdc.functional import COMPOSITIONS, SIMILARITIES
 from lsdc.methods import METHODS, load
 from lsdc.metrics import cluster_sizes, score
 from lsdc.nn.network import BACKBONES
 from lsdc.pretext import PRETEXTS
 from lsdc.report.html import page
-from lsdc.report.terminal import Live, names_table, scores_table, sizes_table
+from lsdc.report.terminal import Board, Live, names_table, rows_table, scores_table, sizes_table
 from lsdc.training.checkpoint import write_atomic
 from lsdc.training.loop import Diverged
 from lsdc.training.run import Run, labels_csv
@@ -112,7 +116,7 @@ def fit(
     if method not in METHODS:
         raise unknown("method", method, METHODS)
     dataset = open_data(data, _root(data_root), image_size=image_size, column=column)
-    given = _merged(_recipe(recipe_, dataset, method), _settings(set_ or [], method))
+    given = merged(_recipe(recipe_, dataset, method), _settings(set_ or [], method))
     given |= {key: value for key, value in (("n_clusters", clusters), ("random_state", seed)) if value is not None}
     if resume:
         params = _resumed(stored["params"], given, folder)
@@ -124,10 +128,10 @@ def fit(
         raise InputError(f"{folder / 'config.json'}: holds parameters that {method} does not have") from None
     run.source = {"source": data, "image_size": image_size, "column": column}
     run.ids = dataset.ids
-    headline = f"{dataset.name}: {_count(dataset):,} samples, {params['n_clusters']} clusters, run folder {folder}"
+    headline = f"{dataset.title or dataset.name}: {_count(dataset):,} samples, {params['n_clusters']} clusters, run folder {folder}"
     try:
         with Live(err, headline) as monitor, _readable_warnings():
-            model.fit(dataset.X, monitor=monitor, **({"resume": run} if resume else {"run": run}))
+            model.fit(dataset, monitor=monitor, **({"resume": run} if resume else {"run": run}))
     except InputError as error:
         raise _about_data(error, data) from None
     except KeyboardInterrupt:
@@ -151,7 +155,7 @@ def _finish(run: Run, dataset: Dataset, model: Any) -> None:
     _, labels, confidence = run.read_labels()
     out.print(sizes_table(labels, confidence, model.n_clusters))
     if dataset.y is not None:
-        out.print(scores_table({model.method: score(dataset.y, labels, confidence)}, dataset.name))
+        out.print(scores_table({model.method: score(dataset.y, labels, confidence)}, dataset.title or dataset.name))
     _write_report(run, dataset)
     labelled = dataset.y is not None
     _say_next(run.path, *(("evaluate", run.path, "--baselines") if labelled else ("predict", run.path, "NEW_DATA")))
@@ -280,6 +284,59 @@ def _write_report(run: Run, dataset: Dataset | None) -> None:
     write_atomic(run.path / "report.html", text.encode(errors="backslashreplace"))
 
 
+@app.command()
+def reproduce(
+    name: Annotated[str, typer.Argument(metavar="TABLE", help=f"{', '.join(TABLES)} or figures")],
+    datasets: Annotated[
+        str | None, typer.Option("--datasets", help="data sets, separated by commas (default: the paper's)")
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="seeds 0 to N-1 (the paper has ten)")] = 3,
+    scale: Annotated[
+        str, typer.Option("--scale", help="cpu: smaller networks and schedules; paper: the paper's, for a GPU")
+    ] = "cpu",
+    out_: Annotated[Path, typer.Option("--out", "-o", help="where results are kept and taken up again")] = Path(
+        "reproduce"
+    ),
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="cells at a time, each on its share of cores")] = 1,
+    device: DeviceOption = None,
+    data_root: RootOption = None,
+) -> None:
+    """Rerun a TABLE of the paper, or its figures: what is finished is not run again.
+
+    Results are OUT/cells/*.json, the table OUT/TABLE-SCALE.md, .tex and .json.
+    """
+    base = "table1" if name == "figures" else name
+    chosen = [word.strip() for word in datasets.split(",")] if datasets else list(table(base).datasets)
+    root = _root(data_root)
+    if name == "figures":
+        pyplot()  # said before hours of work if it is not there
+    data = opened(base, chosen, scale, root)
+    with Board(err) as board:
+
+        def watch(state: State) -> None:
+            running = {r.cell.name: r.progress(out_) for r in state.running}
+            board.update(state.done, state.total, running)
+            if state.finished:
+                board.say(state.finished.name, state.failed.get(state.finished.name, "done"))
+
+        try:
+            rows, state = rerun(base, data, seeds, scale, root, out_, jobs, device or "auto", watch)
+        except KeyboardInterrupt:
+            board.bars.stop()
+            _line(err, "stopped; finished cells and epochs are kept. Go on with the same command")
+            raise typer.Exit(130) from None
+    shown = [[fields(row)[i] for i in SHORT] for row in rows]
+    out.print(rows_table(f"{table(base).title}, scale {scale}", [HEADS[i] for i in SHORT], shown))
+    written = [out_ / f"{base}-{scale}{suffix}" for suffix in (".md", ".tex", ".json")]
+    if name == "figures":
+        written += draw(data, scale, out_)
+    for file in written:
+        _line(out, f"written: {file}")
+    if state.failed:
+        first, message = next(iter(state.failed.items()))
+        _fail(f"{len(state.failed)} of {state.total} cells failed; {first}: {message}", 1)
+
+
 class Kind(StrEnum):
     methods = "methods"
     datasets = "datasets"
@@ -333,9 +390,7 @@ def _clusters(given: int | None, dataset: Dataset) -> int:
 def _recipe(name: str, dataset: Dataset, method: str) -> dict[str, Any]:
     if name != "default" and method != "lsdc":
         raise InputError(f"--recipe {name} is for the method lsdc, not for {method}")
-    X = dataset.X
-    ndim = 2 if isinstance(X, list) else X.ndim
-    return recipe(name, dataset.name, ndim, colour=ndim == 4 and 1 not in (X.shape[1], X.shape[3]))
+    return recipe_for(name, dataset)
 
 
 def _settings(words: list[str], method: str) -> dict[str, Any]:
@@ -360,15 +415,6 @@ def _settings(words: list[str], method: str) -> dict[str, Any]:
         else:
             raise InputError(f"--set {word}: {group} is no group with fields")
     return result
-
-
-def _merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """The second on top of the first, field by field where both hold groups."""
-    both = {**first, **second}
-    for key, value in second.items():
-        if isinstance(value, dict) and isinstance(first.get(key), dict):
-            both[key] = {**first[key], **value}
-    return both
 
 
 def _resumed(params: dict[str, Any], given: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -93,6 +93,22 @@ def ari(y: Sequence[Any] | ArrayLike, labels: Sequence[Any] | ArrayLike) -> floa
     return float((both - expected) / ((a + b) / 2 - expected))
 
 
+def confusion(y: ArrayLike, labels: ArrayLike, kept: ArrayLike) -> NDArray[np.int64]:
+    """Counts of (class, cluster) among the kept samples, both numbered from 0.
+
+    Clusters stand in the order of the classes with which the best relabelling of *all* samples matches them, so that
+    the diagonal holds what is right.
+    """
+    y, labels, kept = np.asarray(y, np.int64), np.asarray(labels, np.int64), np.asarray(kept, bool)
+    size = int(max(y.max(), labels.max())) + 1
+    table = np.zeros((size, size), np.int64)
+    np.add.at(table, (y, labels), 1)
+    order = linear_sum_assignment(-table)[1]
+    table = np.zeros((size, size), np.int64)
+    np.add.at(table, (y[kept], labels[kept]), 1)
+    return table[: int(y.max()) + 1, order]
+
+
 def cluster_sizes(labels: ArrayLike, n_clusters: int) -> NDArray[np.int64]:
     """Samples in each of the clusters 0 .. n_clusters - 1."""
     return np.bincount(np.asarray(labels, np.int64), minlength=n_clusters)

@@ -1,30 +1,16 @@
 """Data sets by name: ``load(name)`` gives samples, labels for evaluation, and the names of the classes."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits, make_blobs, make_moons
 
+from lsdc.data.benchmarks import cifar10, cifar100_20, mnist, reuters10k, stl10
+from lsdc.data.dataset import Dataset
 from lsdc.errors import unknown
 
-
-@dataclass(frozen=True)
-class Dataset:
-    """Samples ``X``; ``y`` is there for evaluation only, if at all; ``ids`` name the samples."""
-
-    name: str
-    X: Any
-    y: np.ndarray | None = None
-    class_names: tuple[str, ...] = ()
-    ids: Sequence[object] | None = None
-
-    @property
-    def n_clusters(self) -> int | None:
-        """The number of classes, if it is known."""
-        return len(self.class_names) or None
+__all__ = ["DATASETS", "Dataset", "load"]
 
 
 def digits(root: Path) -> Dataset:
@@ -45,11 +31,20 @@ def two_moons(root: Path) -> Dataset:
     return Dataset("two-moons", X.astype(np.float32), y, ("upper", "lower"))
 
 
-DATASETS: dict[str, Callable[[Path], Dataset]] = {"digits": digits, "blobs": blobs, "two-moons": two_moons}
+DATASETS: dict[str, Callable[[Path], Dataset]] = {
+    "digits": digits,
+    "blobs": blobs,
+    "two-moons": two_moons,
+    "mnist": mnist,
+    "cifar10": cifar10,
+    "cifar100-20": cifar100_20,
+    "stl10": stl10,
+    "reuters10k": reuters10k,
+}
 
 
 def load(name: str, root: str | Path = "") -> Dataset:
     """A data set by name; ``root`` is where downloaded files are kept."""
     if name not in DATASETS:
         raise unknown("data set", name, DATASETS)
-    return DATASETS[name](Path(root))
+    return DATASETS[name](Path(root).expanduser())

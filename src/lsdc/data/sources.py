@@ -52,6 +52,25 @@ class Data:
         return (self.batch(i) for i in torch.split(torch.arange(len(self)), size))
 
 
+@dataclass(frozen=True)
+class Joined:
+    """Two lots of samples as one, for a pretext that learns from both."""
+
+    first: Data
+    second: Data
+
+    def __len__(self) -> int:
+        return len(self.first) + len(self.second)
+
+    def batch(self, indices: Tensor) -> Tensor:
+        """The samples at ``indices``, those of the second lot counted on from the first."""
+        later = indices >= len(self.first)
+        result = torch.empty(len(indices), *self.first.spec.shape)
+        result[~later] = self.first.batch(indices[~later])
+        result[later] = self.second.batch(indices[later] - len(self.first))
+        return result
+
+
 def raw(X: Any, rows: Any) -> np.ndarray:
     """Some rows of X as they are: sparse ones made dense, images with their channels first."""
     part = X[rows]

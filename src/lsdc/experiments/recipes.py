@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from lsdc.data.datasets import Dataset
 from lsdc.errors import unknown
 
 # The paper's literal settings, section 4 and the supplementary's table of hyper-parameters: nothing of what the
@@ -69,10 +70,25 @@ PAPER: dict[str, dict[str, Any]] = {
     },
 }
 
+# The same method where two CPU cores must do: smaller networks and schedules, with what the default adds to the paper.
+CPU: dict[str, dict[str, Any]] = {}
+
+# The parameters of the paper's labellings; where its table has none (L2, and the dashes), the threshold is found so
+# that the labels have the same density as those of kNN.
+LABELLINGS: dict[str, dict[str, dict[str, Any]]] = {
+    "cifar10": {"knn": {"k": 20}, "sne": {"tau": 0.01, "temperature": 1.0}, "cosine": {"tau": 0.9}},
+    "cifar100-20": {"knn": {"k": 10}, "sne": {"tau": 0.01, "temperature": 0.5}, "cosine": {"tau": 0.95}},
+    "stl10": {"sne": {"tau": 0.01, "temperature": 0.5}},
+    "mnist": {"knn": {"k": 10}},
+    "reuters10k": {"knn": {"k": 5}},
+}
+
 RECIPES: dict[str, str] = {
     "default": "what LSDC does by itself: the paper's method, with what keeps all clusters alive",
     "paper": "the paper's literal settings for this data set, or for the one most like it",
+    "cpu": "for the paper's data sets on two CPU cores: the default with a network and schedule of that size",
 }
+SCALES = ("cpu", "paper")
 
 
 def recipe(name: str, dataset: str = "", ndim: int = 2, colour: bool = False) -> dict[str, Any]:
@@ -81,5 +97,29 @@ def recipe(name: str, dataset: str = "", ndim: int = 2, colour: bool = False) ->
         raise unknown("recipe", name, RECIPES)
     if name == "default":
         return {}
+    if name == "cpu":
+        return dict(CPU.get(dataset, {}))
     like = "reuters10k" if ndim <= 2 else "cifar10" if colour else "mnist"
     return dict(PAPER.get(dataset, PAPER[like]))
+
+
+def recipe_for(name: str, dataset: Dataset) -> dict[str, Any]:
+    """The parameters of a recipe for a data set at hand."""
+    X = dataset.X
+    ndim = 2 if isinstance(X, list) else X.ndim
+    return recipe(name, dataset.name, ndim, colour=ndim == 4 and 1 not in (X.shape[1], X.shape[3]))
+
+
+def labelling(similarity: str, dataset: str, scale: str) -> dict[str, Any]:
+    """The parameters of a similarity: the paper's at its scale, automatic ones elsewhere."""
+    free = {"similarity": similarity, "k": "auto", "tau": None, "temperature": 1.0}
+    return free | (LABELLINGS.get(dataset, {}).get(similarity, {}) if scale == "paper" else {})
+
+
+def merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """The second on top of the first, field by field where both hold groups."""
+    both = {**first, **second}
+    for key, value in second.items():
+        if isinstance(value, dict) and isinstance(first.get(key), dict):
+            both[key] = {**first[key], **value}
+    return both

@@ -2,12 +2,14 @@
 
 from lsdc.functional.composition import COMPOSITIONS, cutmix, mixup, none, ricap
 from lsdc.functional.losses import balance_loss, consistency_loss, mix_targets, pair_loss, positive_weight, rampup
-from lsdc.functional.similarity import SIMILARITIES, cosine, diffusion, knn, l2, sne
+from lsdc.functional.similarity import SCORES, SIMILARITIES, closest, cosine, diffusion, knn, l2, sne
 
 __all__ = [
     "COMPOSITIONS",
+    "SCORES",
     "SIMILARITIES",
     "balance_loss",
+    "closest",
     "consistency_loss",
     "cosine",
     "cutmix",

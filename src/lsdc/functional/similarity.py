@@ -44,39 +44,79 @@ def _centred(f: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def l2(f: Tensor, tau: float) -> Tensor:
-    """A_ij = [|f_i - f_j|^2 < tau] (section 3.2, L2)."""
+def l2_scores(f: Tensor) -> Tensor:
+    """-|f_i - f_j|^2: the more similar, the larger."""
     f = _centred(_prepare(f))
-    A = torch.empty(len(f), len(f), dtype=f.dtype, device=f.device)
-    for rows in row_blocks(len(f)):
-        A[rows] = (_squared_distances(f[rows], f) < tau).to(f.dtype)
-    return A.fill_diagonal_(1)
+    return _by_blocks(f, lambda rows: -_squared_distances(f[rows], f))
 
 
 @torch.no_grad()
-def cosine(f: Tensor, tau: float) -> Tensor:
-    """A_ij = [cos(f_i, f_j) > tau] (section 3.2, cosine)."""
+def cosine_scores(f: Tensor) -> Tensor:
+    """cos(f_i, f_j)."""
     f = torch.nn.functional.normalize(_prepare(f), dim=1)
-    A = torch.empty(len(f), len(f), dtype=f.dtype, device=f.device)
-    for rows in row_blocks(len(f)):
-        A[rows] = (f[rows] @ f.T > tau).to(f.dtype)
-    return A.fill_diagonal_(1)
+    return _by_blocks(f, lambda rows: f[rows] @ f.T)
 
 
 @torch.no_grad()
-def sne(f: Tensor, tau: float, temperature: float = 1.0) -> Tensor:
-    """A_ij = [(p_j|i + p_i|j) / 2 > tau], p_j|i a Gaussian neighbour probability (section 3.2, equations 1 and 2)."""
+def sne_scores(f: Tensor, temperature: float = 1.0) -> Tensor:
+    """The logarithm of (p_j|i + p_i|j) / 2, p_j|i a Gaussian neighbour probability; of a sample with itself -inf.
+
+    In logarithms, as far pairs differ long after their probabilities are 0.
+    """
     f = _centred(_prepare(f))
-    n = len(f)
-    p = torch.zeros(n, n, dtype=f.dtype, device=f.device)  # p[i, j] = p_j|i
-    for rows in row_blocks(n if n > 1 else 0):
+
+    def log_p(rows: slice) -> Tensor:
         logits = -_squared_distances(f[rows], f) / temperature**2
         _own(logits, rows).fill_(-torch.inf)  # k != i
-        p[rows] = logits.softmax(1)
-    A = torch.empty_like(p)
-    for rows in row_blocks(n):
-        A[rows] = ((p[rows] + p[:, rows].T) / 2 > tau).to(f.dtype)
-    return A.fill_diagonal_(1)
+        return logits.log_softmax(1) if len(f) > 1 else logits
+
+    p = _by_blocks(f, log_p)
+    for rows in row_blocks(len(f)):  # p_j|i meets p_i|j, in place
+        rest = slice(rows.start, len(f))
+        mean = torch.logaddexp(p[rows, rest], p[rest, rows].T) - math.log(2)
+        p[rows, rest] = mean
+        p[rest, rows] = mean.T
+    return p
+
+
+def _by_blocks(f: Tensor, scores: Callable[[slice], Tensor]) -> Tensor:
+    result = torch.empty(len(f), len(f), dtype=f.dtype, device=f.device)
+    for rows in row_blocks(len(f)):
+        result[rows] = scores(rows)
+    return result
+
+
+def _above(scores: Tensor, tau: float) -> Tensor:
+    """A of the pairs with a score above ``tau``, in place of the scores."""
+    for rows in row_blocks(len(scores)):
+        scores[rows] = (scores[rows] > tau).to(scores.dtype)
+    return scores.fill_diagonal_(1)
+
+
+def l2(f: Tensor, tau: float) -> Tensor:
+    """A_ij = [|f_i - f_j|^2 < tau] (section 3.2, L2)."""
+    return _above(l2_scores(f), -tau)
+
+
+def cosine(f: Tensor, tau: float) -> Tensor:
+    """A_ij = [cos(f_i, f_j) > tau] (section 3.2, cosine)."""
+    return _above(cosine_scores(f), tau)
+
+
+def sne(f: Tensor, tau: float, temperature: float = 1.0) -> Tensor:
+    """A_ij = [(p_j|i + p_i|j) / 2 > tau], p_j|i a Gaussian neighbour probability (section 3.2, equations 1 and 2)."""
+    return _above(sne_scores(f, temperature), math.log(tau) if tau > 0 else -torch.inf)
+
+
+@torch.no_grad()
+def closest(scores: Tensor, n_pairs: int) -> Tensor:
+    """A of the ``n_pairs`` pairs with the highest scores (more, if some are equal)."""
+    n = len(scores)
+    if not 0 < n_pairs <= n * (n - 1) // 2:
+        raise ValueError(f"n_pairs must be between 1 and N (N - 1) / 2 = {n * (n - 1) // 2}, got {n_pairs}")
+    scores = scores.clone().fill_diagonal_(-torch.inf)
+    least = scores.flatten().kthvalue(n * n - 2 * n_pairs + 1).values  # each pair is there twice
+    return (scores >= least).to(scores.dtype).fill_diagonal_(1)
 
 
 def _connect_nearest(nearest: Callable[[slice], Tensor], f: Tensor, rows: int) -> Tensor:
@@ -142,4 +182,5 @@ def diffusion(f: Tensor, k: int, alpha: float = 0.99, rows: int | None = None) -
     return _connect_nearest(best_reached, f, rows or n)
 
 
+SCORES: dict[str, Similarity] = {"l2": l2_scores, "cosine": cosine_scores, "sne": sne_scores}
 SIMILARITIES: dict[str, Similarity] = {"l2": l2, "cosine": cosine, "sne": sne, "knn": knn, "diffusion": diffusion}

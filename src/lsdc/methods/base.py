@@ -82,8 +82,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
         Parameters
         ----------
-        X : array (n, d), sparse matrix, tensor, memmap, images (n, h, w), (n, h, w, c) or (n, c, h, w), or texts
-            The samples, without labels.
+        X : array (n, d), sparse matrix, tensor, memmap, images (n, h, w), (n, h, w, c) or (n, c, h, w), texts, Dataset
+            The samples, without labels. If a data set brings unlabelled samples, the pretext learns from them too.
         y : ignored
             There for scikit-learn.
         run : path
@@ -104,6 +104,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def _fit_checked(self, X: Any, run: Any, resume: Any, monitor: Callable[[Progress], None]) -> None:
         data = self._data(X, reset=True)
+        more = self._data(X.unlabelled, reset=False) if getattr(X, "unlabelled", None) is not None else None
         if whole_number("n_clusters", self.n_clusters) > len(data):
             raise InputError(f"n_clusters={self.n_clusters} is more than the {len(data)} samples of X")
         self.settings_ = self._settings(data)
@@ -112,9 +113,11 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         self.seed_ = self._seed(folder.stored_seed() if folder and resume is not None else None)
         if folder:
             content = {"n": len(data), "shape": list(data.spec.shape), "digest": digest(data.X)}
+            content |= {"pretext_n": len(more), "pretext_digest": digest(more.X)} if more else {}
             settings = {"method": self.method, "seed": self.seed_, "settings": self.settings_}
             folder.start(settings, plain(self.get_params()), content, resume=resume is not None)
-        self._fit(data, Context(self.seed_, device, n_workers, folder, monitor))
+        pretext_data = sources.Joined(data, more) if more else None
+        self._fit(data, Context(self.seed_, device, n_workers, folder, monitor, pretext_data))
         p = np.concatenate([p for _, p in self._outputs(data)])
         if not np.isfinite(p).all():
             raise Diverged("the network ended with numbers that are not finite; try a smaller lr")

@@ -62,7 +62,7 @@ def pretrain(backbone: Backbone, pretext: Any, plan: Plan, views: Views, data: D
     """Train the backbone on the pretext task."""
     build = part("pretext", pretext, PRETEXTS)
     objective = seeded(lambda: build(backbone, views), derive(context.seed, "pretext"))
-    return train(objective, data, plan, context) if objective is not None else []
+    return train(objective, context.pretext_data or data, plan, context) if objective is not None else []
 
 
 def encode(network: Network, views: Views, data: Data, device: torch.device) -> Arrays:

@@ -100,10 +100,10 @@ class LSDC(Estimator):
     similarity : {"diffusion", "knn", "sne", "cosine", "l2"} or callable ``f -> A``
         How the pairwise labels are made.
     k : int or "auto"
-        Neighbours of a sample in the pool, for "knn" and "diffusion"; "auto" grows from few and pure ones to most
-        of N/K.
+        Neighbours of a sample in the pool; "auto" grows from few and pure ones to most of N/K.
     tau, temperature : float
-        Threshold of "sne", "cosine" and "l2", temperature of "sne".
+        Threshold of "sne", "cosine" and "l2", temperature of "sne". Without a threshold as many pairs are connected
+        as k neighbours of each sample would make.
     space : {"features", "predictions"}
         Where samples are compared; "predictions" is the paper's ablation.
     pool : int

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lsdc.data.augment import AUGMENTATIONS
 from lsdc.errors import InputError
-from lsdc.functional import COMPOSITIONS, SIMILARITIES
+from lsdc.functional import COMPOSITIONS, SCORES, SIMILARITIES, closest
 from lsdc.methods.deep import part, validated
 from lsdc.methods.persist import plain
 from lsdc.nn.network import BACKBONES, HEADS, auto_backbone
@@ -147,11 +147,9 @@ def _epochs(n: int, batch_size: int, steps: int) -> int:
 
 
 def _check_similarity(similarity: Any, labelling: Labelling, batch_size: int) -> None:
-    """The similarity has what it needs, and k leaves samples unconnected."""
+    """Refuse a k that connects everything."""
     if callable(similarity):
         return
-    if "tau" in inspect.signature(SIMILARITIES[similarity]).parameters and labelling.tau is None:
-        raise InputError(f"similarity {similarity!r} needs a threshold: give tau")
     if labelling.k is not None and labelling.k >= batch_size:
         raise InputError(f"k={labelling.k} must be smaller than the batch of {batch_size} samples")
 
@@ -165,13 +163,15 @@ def bind_similarity(similarity: Any, labelling: Labelling, n_clusters: int) -> C
     """The similarity as ``label(f, rows, progress)``: A of the first ``rows`` of ``f``, with an automatic k."""
     if callable(similarity):
         return lambda f, rows, progress: similarity(f)[:rows, :rows]
-    function = SIMILARITIES[similarity]
+    free = similarity in SCORES and labelling.tau is None  # as many pairs as kNN would connect, wherever they are
+    function = SCORES[similarity] if free else SIMILARITIES[similarity]
     parameters = inspect.signature(function).parameters
 
     def label(f: Tensor, rows: int, progress: float) -> Tensor:
         share = SHARES[0] + maturity(progress) * (SHARES[1] - SHARES[0])
         k = labelling.k or max(1, min(len(f) - 1, round(share * len(f) / n_clusters)))
         options = {"tau": labelling.tau, "temperature": labelling.temperature, "k": k, "rows": rows}
-        return function(f, **{name: options[name] for name in parameters if name in options})[:rows, :rows]
+        result = function(f, **{name: options[name] for name in parameters if name in options})
+        return (closest(result, len(f) * k // 2) if free else result)[:rows, :rows]
 
     return label

@@ -79,6 +79,63 @@ class Live:
             self.console.print(f"{step.stage}: epoch {step.epoch}/{step.epochs} · {figures}", highlight=False)
 
 
+class Board:
+    """Shows the cells of a table at work: one bar for the whole, one line for each running cell."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:g}/{task.total:g}"),
+            TextColumn("{task.fields[figures]}", style="dim"),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self.tasks: dict[str, Any] = {}
+        self.said: dict[str, float] = {}
+
+    def __enter__(self) -> Self:
+        self.bars.start()
+        self.whole = self.bars.add_task("cells", total=0, figures="")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bars.stop()
+
+    def update(self, done: int, total: int, running: dict[str, tuple[dict[str, Any], int]]) -> None:
+        """``running`` has the newest record and the epochs of its stage for each cell by name."""
+        self.bars.update(self.whole, completed=done, total=total)
+        for name in [name for name in self.tasks if name not in running]:
+            self.bars.remove_task(self.tasks.pop(name))
+        for name, (record, epochs) in running.items():
+            if name not in self.tasks:
+                self.tasks[name] = self.bars.add_task(f"  {name}", total=max(epochs, 1), figures="")
+                self.say(name, "starts")
+            figures = f"{record['stage']} · {describe(record)}" if record else "starts"
+            self.bars.update(self.tasks[name], completed=record.get("epoch", 0), total=max(epochs, 1), figures=figures)
+            if record and time.monotonic() - self.said.get(name, 0.0) > 6 * EVERY:
+                self.said[name] = time.monotonic()
+                self.say(name, f"epoch {record['epoch']}/{epochs} · {figures}")
+
+    def say(self, name: str, what: str) -> None:
+        """A line of its own where no bars can be drawn."""
+        if not self.console.is_terminal:
+            self.console.print(Text(f"{name}: {what}"), soft_wrap=True)
+
+
+def rows_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Any table of texts: the first two columns to the left, figures to the right."""
+    table = Table(title=Text(title), title_justify="left", header_style="bold")
+    for i, head in enumerate(heads):
+        table.add_column(head, justify="left" if i < 2 else "right")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
 def scores_table(rows: dict[str, Scores], title: str) -> Table:
     """One line a method: ACC, NMI, ARI, and what the confident samples (above 0.9) are worth."""
     table = Table(title=Text(title), title_justify="left", header_style="bold")

@@ -67,13 +67,17 @@ class Keeper(Protocol):
 
 @dataclass
 class Context:
-    """What surrounds a stage: seed, device, workers, where to keep state and whom to tell."""
+    """What surrounds a stage: seed, device, workers, where to keep state and whom to tell.
+
+    ``pretext_data`` are the samples of a pretext, where it has more than the clustering.
+    """
 
     seed: int
     device: torch.device
     n_workers: int = 0
     keeper: Keeper | None = None
     monitor: Callable[[Progress], None] = field(default=lambda progress: None)
+    pretext_data: Batches | None = None
 
 
 def _gather(data: Batches, order: list[Tensor], n_workers: int) -> Iterator[Tensor]:

@@ -1,0 +1,290 @@
+"""The paper's data sets, read from their official files; train and test together, as clustering has no split."""
+
+import io
+import pickle
+import struct
+from collections.abc import Callable
+from math import prod
+from os.path import isfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.io import loadmat
+
+from lsdc.data.dataset import Dataset
+from lsdc.data.download import BROKEN, Source, content, fetch, find, verify
+from lsdc.errors import InputError
+
+Part = tuple[np.ndarray, np.ndarray]  # images, labels
+KRIZ = ("https://www.cs.toronto.edu/~kriz/",)
+MNIST = Source(
+    "mnist",
+    {
+        "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
+        "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
+        "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
+        "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
+    },
+    ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"),
+    also=(".", "MNIST/raw"),
+)
+CIFAR10 = Source(
+    "cifar-10-batches-bin",
+    {
+        "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
+        "data_batch_2.bin": "5ea93a67294ea407fff1d09f752e9692",
+        "data_batch_3.bin": "942cd6a4bcdd0dd3c604fbe906cb4421",
+        "data_batch_4.bin": "ae636b3ba5c66a11e91e8cb52e771fcb",
+        "data_batch_5.bin": "53f37980c15c3d472c316c40844f3f0d",
+        "test_batch.bin": "803d5f7f4d78ea53de84dbe85f74fb6d",
+    },
+    KRIZ,
+    "cifar-10-binary.tar.gz",
+    "c32a1d4ab5d03f1284b67883e8d87530",
+)
+CIFAR10_PYTHON = Source(
+    "cifar-10-batches-py",
+    {
+        "data_batch_1": "c99cafc152244af753f735de768cd75f",
+        "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",
+        "data_batch_3": "54ebc095f3ab1f0389bbae665268c751",
+        "data_batch_4": "634d18415352ddfa80567beed471001a",
+        "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
+        "test_batch": "40351d587109b95175f43aff81a1287e",
+    },
+    KRIZ,
+    "cifar-10-python.tar.gz",
+    "c58f30108f718f92721af3b95e74349a",
+    pickled=True,
+)
+CIFAR100 = Source(
+    "cifar-100-binary",
+    {"train.bin": "6172c7755cfe09b2fe270c85cebc1b15", "test.bin": "4499cfba6c016c1be1438163640a0898"},
+    KRIZ,
+    "cifar-100-binary.tar.gz",
+    "03b5dce01913d631647c71ecec9e9cb8",
+)
+CIFAR100_PYTHON = Source(
+    "cifar-100-python",
+    {"train": "16019d7e3df5f24257cddd939b257f8d", "test": "f0ef6b0ae62326f3e7ffdfab6717acfc"},
+    KRIZ,
+    "cifar-100-python.tar.gz",
+    "eb9058c3a382ffc7106e4002c42a8d85",
+    also=(),  # a file named "train" may be anyone's
+    pickled=True,
+)
+STL10 = Source(
+    "stl10_binary",
+    {
+        "train_X.bin": "918c2871b30a85fa023e0c44e0bee87f",
+        "train_y.bin": "5a34089d4802c674881badbb80307741",
+        "test_X.bin": "7f263ba9f9e0b06b93213547f721ac82",
+        "test_y.bin": "36f9794fa4beb8a2c72628de14fa638e",
+    },
+    ("http://ai.stanford.edu/~acoates/stl10/",),
+    "stl10_binary.tar.gz",
+    "91f7769df0f17e558f3565bffb0c7dfb",
+    extra=("unlabeled_X.bin",),
+)
+DIGITS = tuple("0123456789")
+CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+CIFAR100_SUPERCLASSES = (
+    *("aquatic_mammals", "fish", "flowers", "food_containers", "fruit_and_vegetables", "household_electrical_devices"),
+    *("household_furniture", "insects", "large_carnivores", "large_man-made_outdoor_things"),
+    *("large_natural_outdoor_scenes", "large_omnivores_and_herbivores", "medium_mammals", "non-insect_invertebrates"),
+    *("people", "reptiles", "small_mammals", "trees", "vehicles_1", "vehicles_2"),
+)
+STL10_CLASSES = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
+
+REUTERS = ("reuters10k.npz", "reuters10k.mat", "X.npy", "reuters10k_rcv1.npz")  # the first that is there is read
+REUTERS_PICKLES = ("reuters10k.npy", "reutersidf10k.npy")
+REUTERS_URL = (
+    "https://github.com/slim1017/VaDE/raw/eca52b4b57e32a68f578de7a54eda5d39907b0fe/dataset/reuters10k/reuters10k.mat"
+)
+UNPICKLE = (
+    "python -c \"import numpy as n; d = n.load(r'{}', allow_pickle=True).item(); "
+    "n.savez(r'{}', data=d['data'], label=d['label'])\""
+)
+
+
+def mnist(root: Path, source: Source = MNIST) -> Dataset:
+    """MNIST: 70,000 handwritten digits of 28x28 pixels (downloaded, 11 MB)."""
+    files = _load(source, root, lambda name, found: read_idx(found, 3 if "idx3" in name else 1))
+    X, y = _joined(source, _pairs(files), range(10))
+    return Dataset("mnist", X, y, DIGITS, title="MNIST")
+
+
+def cifar10(root: Path, sources: tuple[Source, ...] = (CIFAR10, CIFAR10_PYTHON)) -> Dataset:
+    """CIFAR-10: 60,000 colour images of 32x32 pixels in 10 classes (downloaded, 162 MB)."""
+    X, y = _cifar(root, sources, 1, "labels", range(10))
+    return Dataset("cifar10", X, y, CIFAR10_CLASSES, title="CIFAR-10")
+
+
+def cifar100_20(root: Path, sources: tuple[Source, ...] = (CIFAR100, CIFAR100_PYTHON)) -> Dataset:
+    """CIFAR-100-20: 60,000 colour images of 32x32 pixels in 20 superclasses (downloaded, 161 MB)."""
+    X, y = _cifar(root, sources, 2, "coarse_labels", range(20))
+    return Dataset("cifar100-20", X, y, CIFAR100_SUPERCLASSES, title="CIFAR-100-20")
+
+
+def stl10(root: Path, source: Source = STL10) -> Dataset:
+    """STL-10: 13,000 colour images of 96x96 pixels in 10 classes, and 100,000 unlabelled ones (downloaded, 2.6 GB)."""
+    files = _load(source, root, lambda name, found: read_stl(found) if "X" in name else found)
+    X, y = _joined(source, _pairs(files), range(1, 11))
+    path = next(iter(files)).with_name("unlabeled_X.bin")
+    try:  # the md5 of these 2.8 GB was checked with the archive's
+        unlabelled = read_stl(np.memmap(path, np.uint8, "r")) if isfile(path) else None
+    except BROKEN as error:
+        raise source.error(path, error) from None
+    return Dataset("stl10", X, y, STL10_CLASSES, title="STL-10", unlabelled=unlabelled)
+
+
+def reuters10k(root: Path) -> Dataset:
+    """Reuters-10K: 10,000 news stories as tf-idf vectors in 4 classes (to be put into reuters10k/ by hand)."""
+    folder = root / "reuters10k"
+    there = [folder / name for name in (*REUTERS, *REUTERS_PICKLES) if isfile(folder / name)]
+    get = f"get {REUTERS_URL} and put it into {folder}"
+    if not there:
+        raise InputError(f"{folder}: none of {', '.join(REUTERS)} is there; {get}")
+    path = there[0]
+    if path.name in REUTERS_PICKLES:
+        how = UNPICKLE.format(path, path.with_name(REUTERS[0]))
+        raise InputError(f"{path}: a pickle, which can run any code and is not opened; if you trust it: {how}")
+    try:
+        X, y, names = read_documents(_arrays(path))
+    except Exception as error:  # loadmat raises nearly anything on damaged files
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{path}: cannot be read ({reason}); {get}") from None
+    title = "RCV1-10K (rebuilt)" if path.name == "reuters10k_rcv1.npz" else "Reuters-10K"
+    return Dataset("reuters10k", X, y, names, title=title)
+
+
+def read_idx(found: np.ndarray, ndim: int) -> np.ndarray:
+    """The array of an idx file: two zeros, 8 for bytes, the number of axes, their lengths, the values."""
+    start = 4 + 4 * ndim
+    header = found[:start].tobytes()
+    if header[:4] != bytes([0, 0, 8, ndim]):
+        raise ValueError(f"not an idx file of {ndim} axes (it begins with {header[:4]!r})")
+    if len(header) < start:
+        raise ValueError(f"cut short after {len(header)} bytes")
+    shape = struct.unpack(f">{ndim}I", header[4:])
+    if len(found) != start + prod(shape):
+        raise ValueError(f"{len(found):,} bytes where its header asks for {start + prod(shape):,}")
+    return found[start:].reshape(shape)
+
+
+def read_cifar(found: np.ndarray, n_labels: int) -> Part:
+    """Images (n, 3, 32, 32) and the first of their labels, from records of label bytes and 3,072 pixels."""
+    rows = _records(found, n_labels + 3072)
+    return rows[:, n_labels:].reshape(-1, 3, 32, 32), rows[:, 0]
+
+
+def read_cifar_pickle(found: np.ndarray, key: str) -> Part:
+    """Images (n, 3, 32, 32) and labels, from the python version; only arrays, texts, lists and dicts are unpickled."""
+    try:
+        batch = _Unpickler(io.BytesIO(found.data), encoding="bytes").load()
+        images, labels = batch[b"data"], np.array(batch[key.encode()], np.int64)
+        return images.reshape(-1, 3, 32, 32), labels
+    except (pickle.UnpicklingError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ValueError(f"not a batch of CIFAR images ({error})") from None
+
+
+def read_stl(found: np.ndarray) -> np.ndarray:
+    """Images (n, 3, 96, 96), which the files hold column by column."""
+    return _records(found, 3 * 96 * 96).reshape(-1, 3, 96, 96).transpose(0, 1, 3, 2)
+
+
+def read_documents(arrays: dict[str, Any]) -> tuple[Any, np.ndarray, tuple[str, ...]]:
+    """Samples in single precision (sparse ones stay sparse), labels from 0, and the names of the classes."""
+    if {"data", "indices", "indptr", "shape"} <= arrays.keys():
+        X = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=arrays["shape"])
+        X.check_format(full_check=True)
+    else:
+        X = next((arrays[key] for key in ("X", "data") if key in arrays), None)
+    y = next((arrays[key] for key in ("y", "Y", "label") if key in arrays), None)
+    if X is None or y is None:
+        raise ValueError(f"needs arrays X (or data) and y (or label), found {', '.join(arrays) or 'none'}")
+    X = sp.csr_matrix(X, dtype=np.float32) if sp.issparse(X) else np.asarray(X, np.float32)
+    if X.ndim != 2 or np.size(y) != X.shape[0]:
+        raise ValueError(f"samples of shape {X.shape}, but labels of shape {np.shape(y)}")
+    values, y = np.unique(np.ravel(y).astype(np.int64), return_inverse=True)
+    names = arrays["classes"][values] if "classes" in arrays else values
+    return X, y.astype(np.int64), tuple(str(name) for name in names)
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes arrays, and nothing else that a pickle can ask for."""
+
+    KNOWN = {  # noqa: RUF012
+        ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
+        ("numpy", "ndarray"): np.ndarray,
+        ("numpy", "dtype"): lambda kind, *flags: np.dtype(kind, *map(bool, flags)),  # they are 0 and 1; numpy 2.4 warns
+    }
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What a pickle calls by name."""
+        if (module, name) not in self.KNOWN:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+        return self.KNOWN[module, name]
+
+
+def _records(found: np.ndarray, size: int) -> np.ndarray:
+    if len(found) % size or not len(found):
+        raise ValueError(f"{len(found):,} bytes, which are no whole number of records of {size:,}")
+    return found.reshape(-1, size)
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    """The arrays of a file by name, never unpickled."""
+    if path.suffix == ".mat":
+        return {name: value for name, value in loadmat(path).items() if not name.startswith("__")}
+    if path.suffix == ".npy":
+        return {name: np.load(path.with_name(f"{name}.npy"), allow_pickle=False) for name in ("X", "y")}
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def _load(source: Source, root: Path, parse: Callable[[str, np.ndarray], Any]) -> dict[Path, Any]:
+    """What the files of a source hold, each checked against its md5."""
+    folder, parts = fetch(source, root), {}
+    for name, md5 in source.files.items():
+        path = find(folder, name)
+        try:
+            found = content(path)
+            if source.pickled:  # nothing but the official bytes is ever unpickled, whatever happens to the file
+                found = found.copy()
+                verify(found, md5)
+            parts[path] = parse(name, found)
+            if not source.pickled:  # parsed first, as a wrong size says more than a wrong checksum
+                verify(found, md5)
+        except BROKEN as error:
+            raise source.error(path, error) from None
+    return parts
+
+
+def _pairs(files: dict[Path, np.ndarray]) -> dict[Path, Part]:
+    """Images and labels that are in files of their own, by the file of the labels."""
+    paths = list(files)
+    return {y: (files[X], files[y]) for X, y in zip(paths[::2], paths[1::2], strict=True)}
+
+
+def _cifar(root: Path, sources: tuple[Source, ...], n_labels: int, key: str, labels: range) -> Part:
+    """The version that is there, else the first one, downloaded."""
+    source = next((source for source in sources if not source.missing(source.place(root))), sources[0])
+    if source.pickled:
+        parts = _load(source, root, lambda name, found: read_cifar_pickle(found, key))
+    else:
+        parts = _load(source, root, lambda name, found: read_cifar(found, n_labels))
+    return _joined(source, parts, labels)
+
+
+def _joined(source: Source, parts: dict[Path, Part], labels: range) -> Part:
+    """All images, and their labels counted from 0."""
+    for path, (X, y) in parts.items():
+        if len(X) != len(y):
+            raise source.error(path, f"{len(y):,} labels for {len(X):,} images")
+        if not set(np.unique(y).tolist()) <= set(labels):
+            raise source.error(path, f"labels from {y.min()} to {y.max()}, not {labels[0]} to {labels[-1]}")
+    X = np.concatenate([X for X, _ in parts.values()])
+    return X, np.concatenate([y for _, y in parts.values()]).astype(np.int64) - labels[0]

@@ -1,0 +1,181 @@
+"""Official files: where they are, what they must be, and how they get here, whole or not at all."""
+
+import gzip
+import hashlib
+import os
+import shutil
+import tarfile
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http.client import HTTPException
+from os.path import isfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from lsdc.errors import InputError
+
+OFFLINE = "LSDC_OFFLINE"  # set to anything, it forbids downloads
+CHUNK = 2**18
+BROKEN = (OSError, ValueError, EOFError, HTTPException, zlib.error, tarfile.TarError)  # by network, disk or content
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of a data set with the md5 of their unpacked bytes, and where they can be had."""
+
+    folder: str
+    files: Mapping[str, str]
+    urls: tuple[str, ...]  # mirrors; files are there one by one and gzipped, unless there is an archive
+    archive: str = ""
+    archive_md5: str = ""
+    extra: tuple[str, ...] = ()  # unpacked with the others, but not needed
+    also: tuple[str, ...] = (".",)  # other folders below the root that may have the files
+    pickled: bool = False
+    timeout: float = 20.0  # seconds to wait for a sign of life
+
+    def place(self, root: Path) -> Path:
+        """The folder that has all files, else the one they belong into."""
+        folders = [root / name for name in (self.folder, *self.also)]
+        return next((folder for folder in folders if not self.missing(folder)), folders[0])
+
+    def missing(self, folder: Path) -> list[str]:
+        """The files that a folder lacks."""
+        return [name for name in self.files if not isfile(find(folder, name))]
+
+    def served(self, name: str) -> str:
+        """The name under which a file can be downloaded."""
+        return self.archive or f"{name}.gz"
+
+    def error(self, path: Path, reason: object) -> InputError:
+        """What is wrong with a file, where to get it and where to put it, in one line."""
+        name, line = path.name.removesuffix(".gz"), " ".join(str(reason).split())
+        what = f"put its {name}" if self.archive else "put it"
+        return InputError(f"{path}: {line}; get {self.urls[0]}{self.served(name)} and {what} into {path.parent}")
+
+
+def find(folder: Path, name: str) -> Path:
+    """A file, or its gzipped form if only that is there."""
+    packed = folder / f"{name}.gz"
+    return packed if isfile(packed) and not isfile(folder / name) else folder / name
+
+
+def content(path: Path) -> np.ndarray:
+    """The bytes of a file, unpacked; a plain file is not copied into memory."""
+    if path.suffix == ".gz":
+        return np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8)
+    if not path.stat().st_size:
+        raise ValueError("the file is empty")
+    return np.asarray(np.memmap(path, np.uint8, "r"))
+
+
+def verify(found: np.ndarray, md5: str) -> None:
+    """Refuse bytes that are not the official ones."""
+    digest = hashlib.md5(np.ascontiguousarray(found).data, usedforsecurity=False).hexdigest()
+    if digest != md5:
+        raise ValueError(f"not the official file (md5 {digest} instead of {md5}, {len(found):,} bytes)")
+
+
+def fetch(source: Source, root: Path) -> Path:
+    """The folder with all files of a data set; what is missing is downloaded."""
+    folder, name, new = root / source.folder, next(iter(source.files)), False
+    try:
+        folder = source.place(root)
+        if not (missing := source.missing(folder)):
+            return folder
+        name, new = missing[0], not root.exists()
+        if os.environ.get(OFFLINE):
+            raise OSError(f"{OFFLINE} is set")
+        root.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=root, prefix=f".{source.folder}.") as temporary, _progress(source, folder) as bar:
+            stage = Path(temporary) / source.folder
+            stage.mkdir()
+            for name in missing[:1] if source.archive else missing:
+                _download(source, name, stage, bar)
+            _put(stage, folder)
+    except BaseException as error:
+        if new:
+            with suppress(OSError):
+                root.rmdir()
+        if not isinstance(error, BROKEN):
+            raise
+        reason = error.reason if type(error) is URLError else error
+        raise source.error(folder / name, f"missing, and cannot be downloaded ({reason})") from None
+    return folder
+
+
+def _progress(source: Source, folder: Path) -> Progress:
+    """A bar on a terminal, one line elsewhere."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        line = f"downloading {source.urls[0]}{source.archive} into {folder}"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    text = TextColumn("{task.description}", markup=False)
+    return Progress(text, *columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _download(source: Source, name: str, stage: Path, bar: Progress) -> None:
+    """One file, or the archive that has them all, checked, from the first mirror that gives it."""
+    target = stage.parent / source.archive if source.archive else stage / f"{name}.gz"
+    for url in source.urls:
+        try:
+            digest = _transfer(url + source.served(name), target, source.timeout, bar)
+            if source.archive:
+                if digest != source.archive_md5:
+                    raise ValueError(f"not the official archive (md5 {digest} instead of {source.archive_md5})")
+                _unpack(source, target, stage)
+            for file in source.files if source.archive else [name]:
+                verify(content(find(stage, file)), source.files[file])
+            return
+        except BROKEN as error:
+            if isinstance(error, HTTPError):
+                error.close()  # it holds the connection
+            if url == source.urls[-1]:
+                raise
+
+
+def _transfer(url: str, target: Path, timeout: float, bar: Progress) -> str:
+    """Write what a URL gives into a file; its md5."""
+    digest = hashlib.md5(usedforsecurity=False)
+    request = Request(url, headers={"User-Agent": "lsdc"})  # noqa: S310 (from the table of official sources)
+    with urlopen(request, timeout=timeout) as answer, target.open("wb") as file:  # noqa: S310
+        total = int(answer.headers.get("Content-Length") or 0)
+        task = bar.add_task(target.name, total=total or None)
+        while chunk := answer.read(CHUNK):
+            file.write(chunk)
+            digest.update(chunk)
+            bar.advance(task, len(chunk))
+        if file.tell() < total:
+            raise OSError(f"the connection was cut after {file.tell():,} of {total:,} bytes")
+    return digest.hexdigest()
+
+
+def _unpack(source: Source, archive: Path, stage: Path) -> None:
+    """Take the plain files with the expected names out of an archive; nothing else is written."""
+    wanted = {f"{source.folder}/{name}": name for name in (*source.files, *source.extra)}
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            name = wanted.get(member.name.removeprefix("./"))
+            inside = tar.extractfile(member) if name and member.isreg() else None
+            if name and inside:
+                with inside, (stage / name).open("wb") as file:
+                    shutil.copyfileobj(inside, file, CHUNK)
+    if missing := source.missing(stage):
+        raise ValueError(f"the archive has no file {source.folder}/{missing[0]}")
+
+
+def _put(stage: Path, folder: Path) -> None:
+    """Move files into place, all at once if the folder is new."""
+    try:
+        stage.rename(folder)
+    except OSError:  # the folder is there, or was put there by another process
+        for file in stage.iterdir():
+            file.replace(folder / file.name)

@@ -1,0 +1,244 @@
+"""The paper's tables: which cells they have, what was published, and how measured ones are written."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lsdc.errors import InputError, unknown
+from lsdc.experiments.recipes import labelling
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A column of a table: a method, and for LSD-C what differs from the data set's recipe."""
+
+    title: str
+    method: str = "lsdc"
+    similarity: str | None = None  # with the parameters that the scale gives it
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    on_pretext: bool = False  # the method runs on the features that LSD-C's pretext leaves
+    images_only: bool = False
+
+
+def _ablated(title: str, similarity: str = "knn", **changes: Any) -> Variant:
+    """A variant of the ablation, whose base is the paper's: kNN in feature space, RICAP."""
+    return Variant(title, similarity=similarity, changes={"composition": "ricap", **changes}, images_only=True)
+
+
+VARIANTS: dict[str, Variant] = {
+    "kmeans": Variant("K-means", "kmeans"),
+    "kmeans-pretext": Variant("K-means on the pretext", "kmeans", on_pretext=True),
+    "lsdc": Variant("LSD-C"),
+    "l2": _ablated("L2", "l2"),
+    "cosine": _ablated("cosine", "cosine"),
+    "knn": _ablated("kNN + RICAP (base)"),
+    "sne": _ablated("SNE", "sne"),
+    "cosine-predictions": _ablated("cosine, prediction space", "cosine", space="predictions"),
+    "knn-predictions": _ablated("kNN, prediction space", space="predictions"),
+    "sne-predictions": _ablated("SNE, prediction space", "sne", space="predictions"),
+    "mixup": _ablated("MixUp", composition="mixup"),
+    "none": _ablated("no composition", composition="none"),
+    "no-mse": _ablated("without the MSE term", consistency=0.0),
+    "two-layer": _ablated("non-linear classifier", head="two-layer"),
+    "kmeans-rotnet": Variant(
+        "K-means on RotNet", "kmeans", changes={"pretext": "rotnet"}, on_pretext=True, images_only=True
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Variants over data sets, and the accuracies (%) the paper gives for them."""
+
+    title: str
+    datasets: tuple[str, ...]
+    variants: tuple[str, ...]
+    published: Mapping[str, Mapping[str, str]]
+
+
+TABLES: dict[str, Table] = {
+    "table1": Table(
+        "Comparison with other methods (the paper's table 2)",
+        ("cifar10", "cifar100-20", "stl10", "mnist"),
+        ("lsdc", "kmeans", "kmeans-pretext"),
+        {
+            "cifar10": {"kmeans": "22.9", "lsdc": "81.7 ± 0.9"},
+            "cifar100-20": {"kmeans": "13.0", "lsdc": "42.3 ± 1.0"},
+            "stl10": {"kmeans": "19.2", "lsdc": "66.4 ± 3.2"},
+            "mnist": {"kmeans": "57.2", "lsdc": "98.6 ± 0.5"},
+        },
+    ),
+    "reuters": Table(
+        "Results on Reuters-10K (the paper's table 3)",
+        ("reuters10k",),
+        ("lsdc", "kmeans", "kmeans-pretext"),
+        {"reuters10k": {"kmeans": "52.4", "lsdc": "79.0 ± 4.3"}},
+    ),
+    "ablation": Table(
+        "Ablation study (the paper's table 4)",
+        ("cifar10", "cifar100-20"),
+        (
+            *("knn", "sne", "cosine", "l2"),
+            *("knn-predictions", "sne-predictions", "cosine-predictions"),
+            *("mixup", "none"),
+        ),
+        {
+            "cifar10": {
+                **{"l2": "70.2", "cosine": "81.1", "knn": "81.7", "sne": "81.5"},
+                **{"cosine-predictions": "63.7", "knn-predictions": "64.7", "sne-predictions": "67.0"},
+                **{"mixup": "75.3", "none": "53.7"},
+            },
+            "cifar100-20": {
+                **{"l2": "26.1", "cosine": "34.4", "knn": "42.3", "sne": "40.4"},
+                **{"cosine-predictions": "20.4", "knn-predictions": "32.8", "sne-predictions": "30.4"},
+                **{"mixup": "37.1", "none": "35.4"},
+            },
+        },
+    ),
+    "ablation-extra": Table(
+        "Additional ablation studies (the paper's supplementary, table 2)",
+        ("cifar10", "cifar100-20"),
+        ("kmeans-rotnet", "knn", "no-mse", "two-layer"),
+        {
+            "cifar10": {"kmeans-rotnet": "14.3", "knn": "81.7", "no-mse": "80.2", "two-layer": "82.0"},
+            "cifar100-20": {"kmeans-rotnet": "9.1", "knn": "40.5", "no-mse": "39.2", "two-layer": "38.6"},
+        },
+    ),
+}
+
+
+def table(name: str) -> Table:
+    """A table by its name."""
+    if name not in TABLES:
+        raise unknown("table", name, [*TABLES, "figures"])
+    return TABLES[name]
+
+
+def changes(variant: str, dataset: str, scale: str) -> dict[str, Any]:
+    """What a variant changes in the recipe of a data set."""
+    v = VARIANTS[variant]
+    return {**(labelling(v.similarity, dataset, scale) if v.similarity else {}), **v.changes}
+
+
+@dataclass(frozen=True)
+class Row:
+    """The measured cells of one data set and variant, summed up; accuracies are fractions."""
+
+    dataset: str
+    title: str
+    variant: str
+    acc: tuple[float, ...]
+    nmi: tuple[float, ...]
+    ari: tuple[float, ...]
+    alive: str
+    seconds: float
+    published: str
+
+    @property
+    def measured(self) -> str:
+        """Mean ± standard deviation (n), in per cent."""
+        spread = f" ± {_deviation(self.acc):.1f}" if len(self.acc) > 1 else ""
+        return f"{_mean(self.acc):.1f}{spread} ({len(self.acc)})"
+
+
+def _mean(values: Iterable[float]) -> float:
+    values = list(values)
+    return 100 * sum(values) / len(values)
+
+
+def _deviation(values: Iterable[float]) -> float:
+    values = [100 * value for value in values]
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+def summarise(name: str, cells: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """The rows of a table from finished cells: its own data sets first, then others, variants in its order."""
+    wanted = TABLES[name]
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for cell in cells:
+        groups.setdefault((cell["dataset"], cell["variant"]), []).append(cell)
+    found = list(dict.fromkeys(dataset for dataset, _ in groups))
+    order = [d for d in wanted.datasets if d in found] + sorted(d for d in found if d not in wanted.datasets)
+    return [
+        _row(dataset, variant, groups[dataset, variant], wanted.published.get(dataset, {}).get(variant, "-"))
+        for dataset in order
+        for variant in wanted.variants
+        if (dataset, variant) in groups
+    ]
+
+
+def _row(dataset: str, variant: str, cells: list[Mapping[str, Any]], published: str) -> Row:
+    cells = sorted(cells, key=lambda cell: int(cell["seed"]))
+    scores = [cell["scores"] for cell in cells]
+    alive = [cell["alive"] for cell in cells]
+    return Row(
+        dataset,
+        cells[0]["title"],
+        variant,
+        tuple(s["acc"] for s in scores),
+        tuple(s["nmi"] for s in scores),
+        tuple(s["ari"] for s in scores),
+        f"{min(alive)}/{len(cells[0]['sizes'])}",
+        sum(cell["seconds"] for cell in cells) / len(cells),
+        published,
+    )
+
+
+HEADS = ("data", "method", "ACC % (n)", "worst", "NMI", "ARI", "alive", "s/seed", "published")
+SHORT = (0, 1, 2, 3, 8)  # the columns for a terminal
+
+
+def fields(row: Row) -> tuple[str, ...]:
+    """What stands under ``HEADS``."""
+    figures = (f"{100 * min(row.acc):.1f}", f"{_mean(row.nmi):.1f}", f"{_mean(row.ari):.1f}")
+    variant = VARIANTS[row.variant].title
+    return (row.title, variant, row.measured, *figures, row.alive, f"{row.seconds:.0f}", row.published)
+
+
+def markdown(name: str, scale: str, rows: list[Row]) -> str:
+    """The table for people who read Markdown."""
+    lines = [f"**{TABLES[name].title}, scale `{scale}`**", "", _line(HEADS), _line(["---"] * len(HEADS))]
+    legend = (
+        "ACC, worst seed, NMI and ARI in per cent, mean ± standard deviation over n seeds; alive: in the worst seed."
+    )
+    return "\n".join([*lines, *(_line(fields(row)) for row in rows), "", legend]) + "\n"
+
+
+def _line(fields: Iterable[str]) -> str:
+    return f"| {' | '.join(fields)} |"
+
+
+def latex(name: str, scale: str, rows: list[Row]) -> str:
+    """The table for a paper (booktabs)."""
+    heads = ("Data", "Method", "ACC (\\%), mean $\\pm$ sd ($n$)", "NMI", "ARI", "published")
+    body = []
+    for row in rows:
+        fields = (row.title, VARIANTS[row.variant].title, row.measured)
+        figures = (f"{_mean(row.nmi):.1f}", f"{_mean(row.ari):.1f}", row.published)
+        body.append(" & ".join(map(_tex, (*fields, *figures))) + r" \\")
+    return "\n".join(
+        [
+            f"% {TABLES[name].title}, scale {scale}; needs \\usepackage{{booktabs}}",
+            r"\begin{tabular}{llrrrr}",
+            r"  \toprule",
+            f"  {' & '.join(heads)} \\\\",
+            r"  \midrule",
+            *(f"  {line}" for line in body),
+            r"  \bottomrule",
+            r"\end{tabular}",
+            "",
+        ]
+    )
+
+
+def _tex(text: str) -> str:
+    return text.replace("%", r"\%").replace("_", r"\_").replace("&", r"\&").replace("±", r"$\pm$")
+
+
+def check(name: str, datasets: Iterable[str], is_image: Mapping[str, bool]) -> None:
+    """Refuse data sets that a table cannot be made of."""
+    for dataset in datasets:
+        if not is_image[dataset] and any(VARIANTS[v].images_only for v in TABLES[name].variants):
+            raise InputError(f"--datasets {dataset}: table {name} composes images, and {dataset} has none")
