@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import lsdc
 from lsdc import LSDC, METHODS, HealthWarning, InputError, KMeans
+from lsdc.data.datasets import Dataset
 from lsdc.metrics import clustering_accuracy
 
 QUICK = {"lsdc": {"epochs": 2, "width": 0.1, "pretext_plan": {"epochs": 1}, "batch_size": 32}, "kmeans": {"n_init": 2}}
@@ -329,9 +330,23 @@ def test_vectors_cannot_be_cut(composition, augment):
 
 
 @pytest.mark.parametrize("similarity", ["l2", "cosine", "sne"])
-def test_thresholds_must_be_given(similarity):
-    with pytest.raises(InputError, match="needs a threshold: give tau"):
-        quick("lsdc", similarity=similarity).fit(blobs()[0])
+def test_without_a_threshold_as_many_pairs_are_connected_as_k_neighbours_make(similarity):
+    model = quick("lsdc", similarity=similarity, k=6, pool=0, batch_size=30).fit(blobs()[0])
+    # by hand: 30 * 6 / 2 = 90 pairs, each counted twice, and 30 on the diagonal, of 900
+    assert model.history_[-1]["density"] == pytest.approx(210 / 900, abs=1e-6)
+
+
+def test_a_pretext_learns_from_unlabelled_samples_and_clustering_does_not(tmp_path):
+    X, more = grey_images(40), 255 - grey_images(60)
+    both = Dataset("both", X, unlabelled=more)
+    model = quick("lsdc", pretext="autoencoder", batch_size=20).fit(both, run=tmp_path / "a")
+    alone = quick("lsdc", pretext="autoencoder", batch_size=20).fit(X, run=tmp_path / "b")
+    assert len(model.labels_) == 40
+    assert not np.array_equal(model.predict_proba(X), alone.predict_proba(X))
+    stored = json.loads((tmp_path / "a" / "config.json").read_text())["data"]
+    assert (stored["n"], stored["pretext_n"]) == (40, 60)
+    with pytest.raises(InputError, match="the model was fitted on"):
+        quick("lsdc").fit(Dataset("wrong", X, unlabelled=more[:, :7, :7].repeat(2, 1).repeat(2, 2)))
 
 
 @every_method

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from lsdc.metrics import ari, cluster_sizes, clustering_accuracy, confident_accuracy, contingency, nmi, score
+from lsdc.metrics import ari, cluster_sizes, clustering_accuracy, confident_accuracy, confusion, contingency, nmi, score
 
 labelings = st.integers(1, 30).flatmap(
     lambda n: st.tuples(*(st.lists(st.integers(0, 4), min_size=n, max_size=n) for _ in range(2)))
@@ -84,3 +84,14 @@ def test_lengths_must_agree():
         clustering_accuracy([0, 1], [0])
     with pytest.raises(ValueError, match="empty"):
         clustering_accuracy([], [])
+
+
+def test_confusion_puts_what_is_right_on_the_diagonal():
+    y, labels = [0, 0, 0, 1, 1, 2], [2, 2, 1, 0, 0, 1]
+    # by hand: cluster 2 is class 0, cluster 0 class 1, cluster 1 class 2; one sample of class 0 is in cluster 1
+    assert confusion(y, labels, [True] * 6).tolist() == [[2, 0, 1], [0, 2, 0], [0, 0, 1]]
+    assert confusion(y, labels, [False, True, True, True, False, False]).tolist() == [[1, 0, 1], [0, 1, 0], [0, 0, 0]]
+
+
+def test_confusion_has_a_column_for_every_cluster():
+    assert confusion([0, 1, 1], [0, 1, 2], [True] * 3).shape == (2, 3)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsdc.functional.similarity as module
-from lsdc.functional import SIMILARITIES, cosine, diffusion, knn, l2, sne
+from lsdc.functional import SCORES, SIMILARITIES, closest, cosine, diffusion, knn, l2, sne
+from lsdc.functional.similarity import sne_scores
 
 OPTIONS = {
     "l2": {"tau": 3.0},
@@ -215,3 +216,37 @@ def test_zero_vectors_have_no_direction():
     f = torch.zeros(3, 2)
     f[0, 0] = 1
     assert torch.equal(cosine(f, 0.5), torch.eye(3))
+
+
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("n_pairs", [1, 7, 30, 66])
+def test_closest_connects_that_many_pairs_and_the_best_ones(name, n_pairs):
+    scores = SCORES[name](features(3))
+    A = closest(scores, n_pairs)
+    pairs = [(i, j) for i in range(12) for j in range(i)]
+    best = sorted(pairs, key=lambda pair: -scores[pair])[:n_pairs]
+    assert {pair for pair in pairs if A[pair]} == set(best)
+    assert (A == A.T).all()
+    assert (A.diagonal() == 1).all()
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_a_threshold_between_two_scores_gives_the_closest_pairs(name):
+    f = features(4)
+    scores = SCORES[name](f)
+    ordered = scores[torch.tril(torch.ones(12, 12), -1) > 0].sort(descending=True).values
+    tau = {"l2": lambda s: -s, "cosine": lambda s: s, "sne": math.exp}[name](float(ordered[19:21].mean()))
+    assert (SIMILARITIES[name](f, tau=tau) == closest(scores, 20)).all()
+
+
+def test_far_samples_have_different_sne_scores_where_their_probabilities_are_zero():
+    f = torch.tensor([[0.0], [1.0], [50.0], [80.0]])
+    scores = sne_scores(f)
+    assert math.exp(float(scores[0, 3])) == 0.0
+    assert scores[0, 2] > scores[0, 3] > -torch.inf
+
+
+@pytest.mark.parametrize("n_pairs", [0, 67])
+def test_closest_refuses_what_is_not_there(n_pairs):
+    with pytest.raises(ValueError, match="between 1 and"):
+        closest(SCORES["l2"](features(3)), n_pairs)

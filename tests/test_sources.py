@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from lsdc.data import datasets
-from lsdc.data.sources import Data, check_finite, describe, image_shape, raw
+from lsdc.data.sources import Data, Joined, check_finite, describe, image_shape, raw
 from lsdc.errors import InputError
 
 
@@ -119,3 +119,13 @@ def test_built_in_data_sets(name):
 def test_unknown_data_set_suggests():
     with pytest.raises(InputError, match=r"unknown data set 'digit': did you mean 'digits'\?"):
         datasets.load("digit")
+
+
+def test_joined_samples_are_those_of_both():
+    first, second = np.arange(12.0).reshape(4, 3), -np.arange(15.0).reshape(5, 3)
+    spec = describe(first)
+    joined = Joined(Data(first, spec), Data(second, spec))
+    assert len(joined) == 9
+    indices = torch.tensor([8, 0, 4, 3])
+    both = Data(np.concatenate([first, second]), spec)
+    assert torch.equal(joined.batch(indices), both.batch(indices))

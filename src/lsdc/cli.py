@@ -128,7 +128,8 @@ def fit(
         raise InputError(f"{folder / 'config.json'}: holds parameters that {method} does not have") from None
     run.source = {"source": data, "image_size": image_size, "column": column}
     run.ids = dataset.ids
-    headline = f"{dataset.title or dataset.name}: {_count(dataset):,} samples, {params['n_clusters']} clusters, run folder {folder}"
+    name = dataset.title or dataset.name
+    headline = f"{name}: {_count(dataset):,} samples, {params['n_clusters']} clusters, run folder {folder}"
     try:
         with Live(err, headline) as monitor, _readable_warnings():
             model.fit(dataset, monitor=monitor, **({"resume": run} if resume else {"run": run}))
