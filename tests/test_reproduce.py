@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -232,6 +233,24 @@ def test_an_interrupted_table_goes_on_where_it_was(tmp_path):
     whole = LSDC(5, random_state=0).fit_predict(load("blobs").X)
     stored = json.loads((tmp_path / "out" / "cells" / "blobs-cpu-lsdc-seed0.json").read_text())
     assert stored["sizes"] == np.bincount(whole).tolist()
+
+
+@pytest.mark.parametrize("samples", [None, 500])
+@pytest.mark.parametrize("variant", tables.VARIANTS)
+@pytest.mark.parametrize("dataset", ["two-moons", "cifar100-20"])
+def test_a_cell_is_known_by_its_name(dataset, variant, samples):
+    cell = Cell(dataset, variant, "paper", 12, samples)
+    assert Cell.named(cell.name) == cell
+    assert Cell.named(cell.name + "x") is None
+
+
+def test_a_sample_is_the_same_for_every_seed_and_says_so():
+    first, second = cells.opened("digits", Path(), 500), cells.opened("digits", Path(), 500)
+    assert np.array_equal(first.X, second.X)
+    assert len(first.X) == len(first.y) == 500
+    assert first.title == "digits, 500 of 1,797"
+    with pytest.raises(InputError, match="has 1,797 samples"):
+        cells.opened("digits", Path(), 1797)
 
 
 def test_the_grid_has_every_variant_of_every_seed():

@@ -25,7 +25,7 @@ from lsdc.errors import HealthWarning, InputError, unknown
 from lsdc.experiments.baselines import kmeans_rows
 from lsdc.experiments.figures import draw, pyplot
 from lsdc.experiments.recipes import RECIPES, merged, recipe_for
-from lsdc.experiments.reproduce import State, opened
+from lsdc.experiments.reproduce import State, data_for
 from lsdc.experiments.reproduce import reproduce as rerun
 from lsdc.experiments.tables import HEADS, SHORT, TABLES, fields, table
 from lsdc.functional import COMPOSITIONS, SIMILARITIES
@@ -299,6 +299,9 @@ def reproduce(
         "reproduce"
     ),
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="cells at a time, each on its share of cores")] = 1,
+    samples: Annotated[
+        int | None, typer.Option("--samples", min=100, help="a random part of each data set, to spare time")
+    ] = None,
     device: DeviceOption = None,
     data_root: RootOption = None,
 ) -> None:
@@ -311,7 +314,7 @@ def reproduce(
     root = _root(data_root)
     if name == "figures":
         pyplot()  # said before hours of work if it is not there
-    data = opened(base, chosen, scale, root)
+    data = data_for(base, chosen, scale, root, samples)
     with Board(err) as board:
 
         def watch(state: State) -> None:
@@ -321,7 +324,7 @@ def reproduce(
                 board.say(state.finished.name, state.failed.get(state.finished.name, "done"))
 
         try:
-            rows, state = rerun(base, data, seeds, scale, root, out_, jobs, device or "auto", watch)
+            rows, state = rerun(base, data, seeds, scale, root, out_, jobs, device or "auto", samples, watch)
         except KeyboardInterrupt:
             board.bars.stop()
             _line(err, "stopped; finished cells and epochs are kept. Go on with the same command")

@@ -2,20 +2,20 @@
 
 import hashlib
 import json
+import re
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lsdc.data.datasets import Dataset, load
+from lsdc.data.datasets import DATASETS, Dataset, load
 from lsdc.data.sources import sample_shape
 from lsdc.errors import HealthWarning, InputError
-from lsdc.experiments.recipes import merged, recipe_for
+from lsdc.experiments.recipes import SCALES, merged, recipe_for
 from lsdc.experiments.tables import VARIANTS, changes
 from lsdc.methods import LSDC, METHODS, Estimator
 from lsdc.methods.persist import plain
@@ -37,11 +37,23 @@ class Cell:
     variant: str
     scale: str
     seed: int
+    samples: int | None = None  # of the data set, where it is not all of them
 
     @property
     def name(self) -> str:
         """The name of its file and of its run folder."""
-        return f"{self.dataset}-{self.scale}-{self.variant}-seed{self.seed}"
+        size = f"-{self.samples}" if self.samples else ""
+        return f"{self.dataset}{size}-{self.scale}-{self.variant}-seed{self.seed}"
+
+    @classmethod
+    def named(cls, name: str) -> "Cell | None":
+        """The inverse of ``name``."""
+        sets, scales, variants = ("|".join(map(re.escape, names)) for names in (DATASETS, SCALES, VARIANTS))
+        found = re.fullmatch(rf"({sets})(?:-(\d+))?-({scales})-({variants})-seed(\d+)", name)
+        if not found:
+            return None
+        dataset, samples, scale, variant, seed = found.groups()
+        return cls(dataset, variant, scale, int(seed), int(samples) if samples else None)
 
     def file(self, out: Path) -> Path:
         """Where its result is kept."""
@@ -89,9 +101,18 @@ def pretext_key(config: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-@lru_cache(maxsize=1)
-def _load(name: str, root: Path) -> Dataset:
-    return load(name, root)
+def opened(name: str, root: Path, samples: int | None = None) -> Dataset:
+    """A data set, or a sample of it, the same for every seed."""
+    dataset = load(name, root)
+    n = dataset.X.shape[0]
+    if samples is None:
+        return dataset
+    if not samples < n:
+        raise InputError(f"--samples {samples}: {name} has {n:,} samples; give fewer, or leave the option out")
+    rows = np.sort(np.random.default_rng(0).choice(n, samples, replace=False))
+    y = None if dataset.y is None else dataset.y[rows]
+    title = f"{dataset.title or dataset.name}, {samples:,} of {n:,}"
+    return replace(dataset, X=dataset.X[rows], y=y, title=title, ids=None)
 
 
 def build(cell: Cell, dataset: Dataset) -> Estimator:
@@ -99,9 +120,14 @@ def build(cell: Cell, dataset: Dataset) -> Estimator:
     variant = VARIANTS[cell.variant]
     common = {"n_clusters": dataset.n_clusters, "random_state": cell.seed}
     if variant.method != "lsdc" and not variant.on_pretext:
-        return METHODS[variant.method](**common, **variant.changes)
+        return METHODS[variant.method](**common, n_init=_starts(dataset))
     params = merged(recipe_for(cell.scale, dataset), changes(cell.variant, cell.dataset, cell.scale))
     return LSDC(**{**params, **common, **({"epochs": 0} if variant.on_pretext else {})})
+
+
+def _starts(dataset: Dataset) -> int:
+    """Starts of K-means: 20, and where each takes long, 5."""
+    return 20 if dataset.X.shape[0] <= 20_000 else 5
 
 
 def has_pretext(cell: Cell, dataset: Dataset) -> bool:
@@ -149,12 +175,11 @@ def run(
     cell: Cell, root: Path, out: Path, device: str = "auto", monitor: Callable[[Progress], None] | None = None
 ) -> dict[str, Any]:
     """Run a cell, from where an interrupted run of it stopped, and write its file."""
-    dataset = _load(cell.dataset, root)
+    dataset = opened(cell.dataset, root, cell.samples)
     if dataset.y is None:
         raise InputError(f"{cell.dataset}: has no labels to measure against")
     model = build(cell, dataset).set_params(device=device)
     folder = CellRun(cell.folder(out))
-    folder.source = {"source": cell.dataset}
     resume = is_run(folder.path)
     started, said = time.perf_counter(), []
     with warnings.catch_warnings(record=True) as caught:
@@ -166,7 +191,9 @@ def run(
     if VARIANTS[cell.variant].on_pretext:
         features = model.transform(dataset.X)
         said, started = [], time.perf_counter()
-        model = METHODS[VARIANTS[cell.variant].method](dataset.n_clusters, random_state=cell.seed).fit(features)
+        model = METHODS[VARIANTS[cell.variant].method](
+            n_clusters=dataset.n_clusters, n_init=_starts(dataset), random_state=cell.seed
+        ).fit(features)
         p = model.predict_proba(features)
         spent += time.perf_counter() - started
     else:

@@ -61,7 +61,7 @@ def rank_scores(f: Tensor) -> Tensor:
     return -torch.minimum(ranks, ranks.T) + near / (1 - 2 * near.min())  # the tie-breaker stays below 1/2
 
 
-def moons_edges(n: int = 300, noise: float = 0.07, edges: int = EDGES) -> tuple[Tensor, np.ndarray, dict[str, Tensor]]:
+def moons_edges(n: int = 150, noise: float = 0.1, edges: int = EDGES) -> tuple[Tensor, np.ndarray, dict[str, Tensor]]:
     """Two moons, and the pairs that each labeling connects when it may connect ``edges`` of them."""
     X, y = make_moons(n, noise=noise, random_state=0)
     f = torch.from_numpy(X)

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from lsdc.data.datasets import DATASETS, Dataset, load
+from lsdc.data.datasets import DATASETS, Dataset
 from lsdc.errors import InputError, unknown
 from lsdc.experiments import cells as cells_
 from lsdc.experiments.cells import Cell, build, has_pretext
@@ -60,10 +60,10 @@ class State:
     finished: Cell | None = None  # the cell that has just ended
 
 
-def grid(name: str, datasets: dict[str, Dataset], seeds: int, scale: str) -> list[Cell]:
+def grid(name: str, datasets: dict[str, Dataset], seeds: int, scale: str, samples: int | None = None) -> list[Cell]:
     """The cells of a table; those on the features of a pretext only where there is one."""
     cells = [
-        Cell(dataset, variant, scale, seed)
+        Cell(dataset, variant, scale, seed, samples)
         for dataset in datasets
         for seed in range(seeds)
         for variant in table(name).variants
@@ -71,14 +71,16 @@ def grid(name: str, datasets: dict[str, Dataset], seeds: int, scale: str) -> lis
     return [c for c in cells if not VARIANTS[c.variant].on_pretext or has_pretext(c, datasets[c.dataset])]
 
 
-def opened(name: str, datasets: Sequence[str], scale: str, root: Path) -> dict[str, Dataset]:
+def data_for(
+    name: str, datasets: Sequence[str], scale: str, root: Path, samples: int | None = None
+) -> dict[str, Dataset]:
     """The data sets of a table, all of them read before anything is run."""
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
     for dataset in datasets:
         if dataset not in DATASETS:
             raise unknown("data set", dataset, DATASETS)
-    found = {dataset: load(dataset, root) for dataset in datasets}
+    found = {dataset: cells_.opened(dataset, root, samples) for dataset in datasets}
     check(name, datasets, {dataset: getattr(found[dataset].X, "ndim", 2) > 2 for dataset in datasets})
     return found
 
@@ -92,14 +94,15 @@ def reproduce(
     out: Path,
     jobs: int = 1,
     device: str = "auto",
+    samples: int | None = None,
     watch: Callable[[State], None] = lambda state: None,
 ) -> tuple[list[Row], State]:
     """Run the cells of a table that are not there yet, and write OUT/TABLE-SCALE.md, .tex and .json."""
-    wanted = grid(name, datasets, seeds, scale)
+    wanted = grid(name, datasets, seeds, scale, samples)
     pending = [cell for cell in wanted if cells_.read(cell, datasets[cell.dataset], out) is None]
     keys = {cell: _pretext(cell, datasets[cell.dataset]) for cell in pending}
     state = State(len(wanted), len(wanted) - len(pending))
-    rows = write(name, scale, datasets, out)
+    rows = write(name, scale, datasets, out, samples)
     watch(state)
     try:
         while pending or state.running:
@@ -111,7 +114,7 @@ def reproduce(
             for running in [r for r in state.running if not r.process.is_alive()]:
                 state.running.remove(running)
                 _end(running, state)
-                rows = write(name, scale, datasets, out)
+                rows = write(name, scale, datasets, out, samples)
             watch(state)
             state.finished = None
             time.sleep(POLL)
@@ -184,14 +187,14 @@ def _end(running: Running, state: State) -> None:
     state.failed[running.cell.name] = message
 
 
-def write(name: str, scale: str, datasets: dict[str, Dataset], out: Path) -> list[Row]:
+def write(name: str, scale: str, datasets: dict[str, Dataset], out: Path, samples: int | None = None) -> list[Row]:
     """Write the table of all finished cells below ``out``, whichever call ran them."""
     found = []
-    for file in sorted((out / "cells").glob(f"*-{scale}-*.json")):
-        cell = _cell(file, scale)
-        if cell is None or cell.variant not in TABLES[name].variants:
+    for file in sorted((out / "cells").glob("*.json")):
+        cell = Cell.named(file.stem)
+        if cell is None or cell.scale != scale or cell.variant not in TABLES[name].variants:
             continue
-        data = datasets.get(cell.dataset)
+        data = datasets.get(cell.dataset) if cell.samples == samples else None
         found.append(cells_.read(cell, data, out) if data else cells_.parse(file))
     rows = summarise(name, [result for result in found if result])
     stem = out / f"{name}-{scale}"
@@ -204,16 +207,6 @@ def write(name: str, scale: str, datasets: dict[str, Dataset], out: Path) -> lis
     ):
         write_atomic(stem.with_name(stem.name + suffix), text.encode())
     return rows
-
-
-def _cell(file: Path, scale: str) -> Cell | None:
-    """The cell a file is named after."""
-    for dataset in DATASETS:
-        for variant in VARIANTS:
-            start = f"{dataset}-{scale}-{variant}-seed"
-            if file.stem.startswith(start) and file.stem[len(start) :].isdigit():
-                return Cell(dataset, variant, scale, int(file.stem[len(start) :]))
-    return None
 
 
 def _plain(row: Row) -> dict[str, Any]:

@@ -156,20 +156,16 @@ def _deviation(values: Iterable[float]) -> float:
 def summarise(name: str, cells: Iterable[Mapping[str, Any]]) -> list[Row]:
     """The rows of a table from finished cells: its own data sets first, then others, variants in its order."""
     wanted = TABLES[name]
-    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    groups: dict[tuple[int, str, str, int], list[Mapping[str, Any]]] = {}
     for cell in cells:
-        groups.setdefault((cell["dataset"], cell["variant"]), []).append(cell)
-    found = list(dict.fromkeys(dataset for dataset, _ in groups))
-    order = [d for d in wanted.datasets if d in found] + sorted(d for d in found if d not in wanted.datasets)
-    return [
-        _row(dataset, variant, groups[dataset, variant], wanted.published.get(dataset, {}).get(variant, "-"))
-        for dataset in order
-        for variant in wanted.variants
-        if (dataset, variant) in groups
-    ]
+        dataset, variant = cell["dataset"], cell["variant"]
+        place = wanted.datasets.index(dataset) if dataset in wanted.datasets else len(wanted.datasets)
+        groups.setdefault((place, dataset, cell["title"], wanted.variants.index(variant)), []).append(cell)
+    return [_row(group, wanted.published) for _, group in sorted(groups.items())]
 
 
-def _row(dataset: str, variant: str, cells: list[Mapping[str, Any]], published: str) -> Row:
+def _row(cells: list[Mapping[str, Any]], published: Mapping[str, Mapping[str, str]]) -> Row:
+    dataset, variant = cells[0]["dataset"], cells[0]["variant"]
     cells = sorted(cells, key=lambda cell: int(cell["seed"]))
     scores = [cell["scores"] for cell in cells]
     alive = [cell["alive"] for cell in cells]
@@ -182,7 +178,7 @@ def _row(dataset: str, variant: str, cells: list[Mapping[str, Any]], published: 
         tuple(s["ari"] for s in scores),
         f"{min(alive)}/{len(cells[0]['sizes'])}",
         sum(cell["seconds"] for cell in cells) / len(cells),
-        published,
+        published.get(dataset, {}).get(variant, "-"),
     )
 
 
