@@ -72,7 +72,7 @@ def test_other_data_takes_the_recipe_of_the_most_similar():
 
 def test_the_default_recipe_is_the_estimators_own():
     assert recipe("default", "mnist") == {}
-    assert set(RECIPES) == {"default", "paper"}
+    assert set(RECIPES) == {"default", "paper", "cpu"}
 
 
 def test_unknown_recipes_suggest():

@@ -52,6 +52,13 @@ class Data:
         return (self.batch(i) for i in torch.split(torch.arange(len(self)), size))
 
 
+def flat(data: Data) -> Any:
+    """All samples as one matrix of scaled values, sparse if they are."""
+    if sp.issparse(data.X):
+        return data.X.astype(np.float32) / float(data.spec.scale)
+    return torch.cat([x.flatten(1) for x in data.chunks()]).numpy()
+
+
 @dataclass(frozen=True)
 class Joined:
     """Two lots of samples as one, for a pretext that learns from both."""

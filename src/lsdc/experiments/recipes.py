@@ -19,6 +19,7 @@ _ROTNET = {
 }
 _LITERAL: dict[str, Any] = {
     "similarity": "knn",
+    "space": "features",
     "pool": 0,
     "weighted": False,
     "balance": 0.0,

@@ -23,7 +23,9 @@ class Variant:
 
 def _ablated(title: str, similarity: str = "knn", **changes: Any) -> Variant:
     """A variant of the ablation, whose base is the paper's: kNN in feature space, RICAP."""
-    return Variant(title, similarity=similarity, changes={"composition": "ricap", **changes}, images_only=True)
+    return Variant(
+        title, similarity=similarity, changes={"composition": "ricap", "space": "features", **changes}, images_only=True
+    )
 
 
 VARIANTS: dict[str, Variant] = {

@@ -3,12 +3,11 @@
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from sklearn.cluster import KMeans as Lloyd
 from torch import Tensor
 
-from lsdc.data.sources import Data
+from lsdc.data.sources import Data, flat
 from lsdc.methods.base import Arrays, Estimator, whole_number
 from lsdc.training.loop import Context
 from lsdc.training.rng import derive
@@ -71,10 +70,3 @@ class KMeans(Estimator):
     def _restore(self, tensors: dict[str, Tensor], settings: dict[str, Any]) -> None:
         self.cluster_centers_ = tensors["centres"].numpy()
         self.variance_ = np.float32(tensors["variance"])
-
-
-def flat(data: Data) -> Any:
-    """All samples as one matrix, sparse if they are."""
-    if sp.issparse(data.X):
-        return data.X.astype(np.float32) / float(data.spec.scale)
-    return torch.cat([x.flatten(1) for x in data.chunks()]).numpy()

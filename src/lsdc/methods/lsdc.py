@@ -4,12 +4,15 @@ from copy import deepcopy
 from functools import partial
 from typing import Any, Self
 
+import numpy as np
+import scipy.sparse as sp
 import torch
+from sklearn.decomposition import TruncatedSVD
 from torch import Tensor, nn
 
 from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch
-from lsdc.data.sources import Data
+from lsdc.data.sources import Data, flat
 from lsdc.errors import InputError
 from lsdc.functional import (
     COMPOSITIONS,
@@ -32,18 +35,30 @@ from lsdc.training.loop import Context, Record, train
 from lsdc.training.rng import derive
 from lsdc.training.run import Run
 
+N_DIRECTIONS = 20  # of the inputs, for space="inputs" (decision 10)
+
 
 class Clustering:
     """The objective of the clustering stage (section 3.4)."""
 
     name = "clustering"
 
-    def __init__(self, network: Network, views: Views, similarity: Any, composition: Any, settings: Settings) -> None:
+    def __init__(
+        self,
+        network: Network,
+        views: Views,
+        similarity: Any,
+        composition: Any,
+        settings: Settings,
+        directions: Tensor | None = None,
+    ) -> None:
         labelling = settings.labelling
+        self.directions = directions
         self.settings, self.network, self.views = settings, network, views
         self.similarity = bind_similarity(similarity, labelling, settings.n_clusters)
         self.compose = part("composition", composition, COMPOSITIONS)
         n_values = network.backbone.n_features if labelling.space == "features" else settings.n_clusters
+        n_values = n_values if directions is None else directions.shape[1]
         self.memory = Memory(max(0, labelling.pool - settings.plan.batch_size), n_values)
         self.module: nn.Module = nn.ModuleDict({"network": network, "memory": self.memory})
         self.health = Health(settings.plan.epochs)
@@ -52,7 +67,7 @@ class Clustering:
         net, rng = self.network, batch.rng
         x, x1, x2 = self.views.plain(batch.x), self.views.augment(batch.x, rng), self.views.augment(batch.x, rng)
         f, logits, p = net(x)
-        A = self.label(f if self.settings.labelling.space == "features" else logits, batch)
+        A = self.label(self.compared(x, f, logits), batch)
         (x1, x2), sigma, w = self.compose((x1, x2), rng)
         p1 = net(x1).p
         p2 = net(x2).p if self.settings.consistency else p1
@@ -64,6 +79,12 @@ class Clustering:
         loss = pair + omega * consistency + balance * balance_loss(p)
         return {"loss": loss, "pair": pair, "consistency": consistency, **watched(f, p, A)}
 
+    def compared(self, x: Tensor, f: Tensor, logits: Tensor) -> Tensor:
+        """Where neighbours are looked for: features, predictions, or the inputs' leading directions by angle."""
+        if self.directions is not None:
+            return nn.functional.normalize(x @ self.directions.to(x.device), dim=1)
+        return f if self.settings.labelling.space == "features" else logits
+
     def label(self, f: Tensor, batch: Batch) -> Tensor:
         """A of the batch, its neighbours chosen among the batch and the samples remembered from before."""
         f = f.detach()
@@ -74,6 +95,13 @@ class Clustering:
 
     def summary(self, record: Record) -> Record:
         return self.health(record)
+
+
+def leading_directions(data: Data, seed: int) -> Tensor:
+    """The leading singular directions (d, 20) of the inputs: latent semantic analysis, if they are documents."""
+    n = min(N_DIRECTIONS, data.spec.shape[0], len(data))
+    svd = TruncatedSVD(n, random_state=derive(seed, "directions") % 2**32).fit(flat(data))
+    return torch.from_numpy(svd.components_.T.astype(np.float32))
 
 
 @torch.no_grad()
@@ -97,15 +125,16 @@ class LSDC(Estimator):
     ----------
     n_clusters : int
         The number of clusters K.
-    similarity : {"diffusion", "knn", "sne", "cosine", "l2"} or callable ``f -> A``
+    similarity : {"auto", "diffusion", "knn", "sne", "cosine", "l2"} or callable ``f -> A``
         How the pairwise labels are made.
     k : int or "auto"
         Neighbours of a sample in the pool; "auto" grows from few and pure ones to most of N/K.
     tau, temperature : float
         Threshold of "sne", "cosine" and "l2", temperature of "sne". Without a threshold as many pairs are connected
         as k neighbours of each sample would make.
-    space : {"features", "predictions"}
-        Where samples are compared; "predictions" is the paper's ablation.
+    space : {"auto", "features", "predictions", "inputs"}
+        Where samples are compared; "predictions" is the paper's ablation, "inputs" their 20 leading singular directions
+        by angle, which suits sparse documents.
     pool : int
         Samples among which neighbours are chosen: the batch and the latest ones before it. 0 is the batch alone.
     composition : {"auto", "ricap", "mixup", "cutmix", "none"} or callable ``(views, rng) -> (views, sigma, w)``
@@ -114,7 +143,7 @@ class LSDC(Estimator):
         Weight of the consistency term, and the epochs in which it grows to it; 0 is the ablation without it.
     weighted : bool
         Whether connected pairs are weighed as if every pair of a cluster were known; False is the paper.
-    balance : float
+    balance : float or "auto"
         Weight of an entropy term that favours clusters of equal size until they have formed; 0 is the paper.
     backbone : {"auto", "resnet18", "vgg4", "mlp"} or callable ``(shape, width) -> Backbone``
         The network that makes features.
@@ -161,17 +190,17 @@ class LSDC(Estimator):
         self,
         n_clusters: int = 8,
         *,
-        similarity: Any = "diffusion",
+        similarity: Any = "auto",
         k: Any = "auto",
         tau: float | None = None,
         temperature: float = 1.0,
-        space: str = "features",
+        space: str = "auto",
         pool: int = 1024,
         composition: Any = "auto",
         consistency: float = 5.0,
         rampup: Any = "auto",
         weighted: bool = True,
-        balance: float = 2.0,
+        balance: Any = "auto",
         backbone: Any = "auto",
         width: Any = "auto",
         head: Any = "auto",
@@ -223,7 +252,7 @@ class LSDC(Estimator):
         self.n_workers = n_workers
 
     def _settings(self, data: Data) -> dict[str, Any]:
-        settings = resolve(self.get_params(), data.spec.shape, len(data))
+        settings = resolve(self.get_params(), data.spec.shape, len(data), sp.issparse(data.X))
         network, views = self._build(settings, seed=0)  # what cannot be built is refused before anything is written
         network.backbone.freeze(settings.architecture.n_frozen)
         pretext = part("pretext", self._part("pretext", settings.pretext), PRETEXTS)
@@ -251,7 +280,8 @@ class LSDC(Estimator):
         network.backbone.freeze(settings.architecture.n_frozen)
         composition = self._part("composition", settings.composition)
         similarity = self._part("similarity", settings.labelling.similarity)
-        objective = Clustering(network, views, similarity, composition, settings)
+        directions = leading_directions(data, context.seed) if settings.labelling.space == "inputs" else None
+        objective = Clustering(network, views, similarity, composition, settings, directions)
         self.history_ += train(objective, data, settings.plan, context)
         self.network_, self._views = network, views
 

@@ -18,6 +18,7 @@ from lsdc.pretext import PRETEXTS
 from lsdc.training.plan import Frozen, Plan
 
 SHARES = (0.2, 0.8)  # an automatic k, as a share of N/K, for young and for mature clusters (decision 3)
+INPUT_SHARE = 0.9  # the same where the inputs are compared, which do not mature (decision 10)
 STEPS = {"image": 500, "vector": 200}  # enough for small data; large data gets ten epochs at least
 PRETEXT_STEPS = {"image": 700, "vector": 300}
 FEW_FEATURES = 32  # below, the inputs are good neighbours already and a pretext has nothing to find
@@ -42,7 +43,7 @@ class Labelling(Frozen):
     k: PositiveInt | None
     tau: float | None
     temperature: PositiveFloat
-    space: Literal["features", "predictions"]
+    space: Literal["features", "predictions", "inputs"]
     pool: NonNegativeInt
 
 
@@ -72,11 +73,15 @@ class Settings(Frozen):
     plan: Plan
 
 
-def defaults(shape: tuple[int, ...]) -> dict[str, Any]:
+def defaults(shape: tuple[int, ...], sparse: bool = False) -> dict[str, Any]:
     """What ``auto`` means for samples of a shape (measured: see docs/decisions.md)."""
     is_image = len(shape) == 3
     easy = not is_image and shape[0] < FEW_FEATURES
+    documents = sparse and not easy
     return {
+        "similarity": "knn" if documents else "diffusion",
+        "space": "inputs" if documents else "features",
+        "balance": 0.0 if documents else 2.0,
         "backbone": auto_backbone(shape),
         "width": 0.25,
         "head": "linear" if is_image else "normed",
@@ -87,9 +92,9 @@ def defaults(shape: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
-def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int) -> Settings:
+def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int, sparse: bool = False) -> Settings:
     """The parameters of the estimator, with ``auto`` replaced by what suits ``n`` samples of ``shape``."""
-    auto = defaults(shape)
+    auto = defaults(shape, sparse)
     values = {name: auto[name] if _is_auto(value) and name in auto else value for name, value in params.items()}
     if not isinstance(values["pretext_plan"] or {}, dict):
         raise InputError(f"pretext_plan must be a dict such as {{'epochs': 20}}, got {values['pretext_plan']!r}")
@@ -103,7 +108,11 @@ def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int) -> Settings:
         )
     plan = _plan(values, n, STEPS[kind])
     labelling = _pick(Labelling, {**values, "k": None if _is_auto(values["k"]) else values["k"]})
-    _check_similarity(params["similarity"], labelling, min(n, plan.batch_size))
+    if kind == "image" and labelling.space == "inputs":
+        raise InputError(f"space 'inputs' needs vectors, got {shape}")
+    most = min(n, plan.batch_size)
+    if labelling.k is not None and labelling.k >= most and not callable(params["similarity"]):
+        raise InputError(f"k={labelling.k} must be smaller than the batch of {most} samples")
     pretext_plan = {
         "epochs": _epochs(n, plan.batch_size, PRETEXT_STEPS[kind]),
         "batch_size": plan.batch_size,
@@ -146,14 +155,6 @@ def _epochs(n: int, batch_size: int, steps: int) -> int:
     return max(10, math.ceil(steps / max(n // batch_size, 1)))
 
 
-def _check_similarity(similarity: Any, labelling: Labelling, batch_size: int) -> None:
-    """Refuse a k that connects everything."""
-    if callable(similarity):
-        return
-    if labelling.k is not None and labelling.k >= batch_size:
-        raise InputError(f"k={labelling.k} must be smaller than the batch of {batch_size} samples")
-
-
 def maturity(progress: float) -> float:
     """How far clusters have formed: 0 until 30 % of the training, then rising to 1 at 90 %."""
     return min(max((progress - 0.3) / 0.6, 0.0), 1.0)
@@ -169,6 +170,7 @@ def bind_similarity(similarity: Any, labelling: Labelling, n_clusters: int) -> C
 
     def label(f: Tensor, rows: int, progress: float) -> Tensor:
         share = SHARES[0] + maturity(progress) * (SHARES[1] - SHARES[0])
+        share = INPUT_SHARE if labelling.space == "inputs" else share
         k = labelling.k or max(1, min(len(f) - 1, round(share * len(f) / n_clusters)))
         options = {"tau": labelling.tau, "temperature": labelling.temperature, "k": k, "rows": rows}
         result = function(f, **{name: options[name] for name in parameters if name in options})
