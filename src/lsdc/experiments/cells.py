@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import normalize
 
 from lsdc.data.datasets import DATASETS, Dataset, load
-from lsdc.data.sources import sample_shape
+from lsdc.data.sources import Data, describe, flat, sample_shape
 from lsdc.errors import HealthWarning, InputError
 from lsdc.experiments.recipes import SCALES, merged, recipe_for
 from lsdc.experiments.tables import VARIANTS, changes
 from lsdc.methods import LSDC, METHODS, Estimator
+from lsdc.methods.lsdc import leading_directions
 from lsdc.methods.persist import plain
 from lsdc.methods.settings import resolve
 from lsdc.metrics import confusion, score
@@ -119,10 +121,10 @@ def build(cell: Cell, dataset: Dataset) -> Estimator:
     """The estimator of a cell; for a variant on pretext features, the one that makes them."""
     variant = VARIANTS[cell.variant]
     common = {"n_clusters": dataset.n_clusters, "random_state": cell.seed}
-    if variant.method != "lsdc" and not variant.on_pretext:
+    if variant.method != "lsdc" and variant.on != "pretext":
         return METHODS[variant.method](**common, n_init=_starts(dataset))
     params = merged(recipe_for(cell.scale, dataset), changes(cell.variant, cell.dataset, cell.scale))
-    return LSDC(**{**params, **common, **({"epochs": 0} if variant.on_pretext else {})})
+    return LSDC(**{**params, **common, **({"epochs": 0} if variant.on == "pretext" else {})})
 
 
 def _starts(dataset: Dataset) -> int:
@@ -171,6 +173,12 @@ def read(cell: Cell, dataset: Dataset, out: Path) -> dict[str, Any] | None:
     return result
 
 
+def directions(X: Any, seed: int) -> np.ndarray:
+    """Samples by their angle in the inputs' leading directions: where LSD-C looks for neighbours of documents."""
+    data = Data(X, describe(X))
+    return normalize(flat(data) @ leading_directions(data, seed).numpy())  # type: ignore[no-any-return]
+
+
 def run(
     cell: Cell, root: Path, out: Path, device: str = "auto", monitor: Callable[[Progress], None] | None = None
 ) -> dict[str, Any]:
@@ -178,27 +186,23 @@ def run(
     dataset = opened(cell.dataset, root, cell.samples)
     if dataset.y is None:
         raise InputError(f"{cell.dataset}: has no labels to measure against")
+    variant = VARIANTS[cell.variant]
     model = build(cell, dataset).set_params(device=device)
     folder = CellRun(cell.folder(out))
-    resume = is_run(folder.path)
-    started, said = time.perf_counter(), []
+    X = dataset if variant.on != "directions" else directions(dataset.X, cell.seed)
+    started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", HealthWarning)
-        model.fit(dataset, monitor=monitor, **({"resume": folder} if resume else {"run": folder}))
-        said = [str(w.message) for w in caught if issubclass(w.category, HealthWarning)]
+        model.fit(X, monitor=monitor, **({"resume": folder} if is_run(folder.path) else {"run": folder}))
+    said = [str(w.message) for w in caught if issubclass(w.category, HealthWarning)]
     history = model.history_
-    spent = sum(record["seconds"] for record in history)  # of a resumed run too
-    if VARIANTS[cell.variant].on_pretext:
-        features = model.transform(dataset.X)
-        said, started = [], time.perf_counter()
-        model = METHODS[VARIANTS[cell.variant].method](
-            n_clusters=dataset.n_clusters, n_init=_starts(dataset), random_state=cell.seed
-        ).fit(features)
-        p = model.predict_proba(features)
+    spent = sum(record["seconds"] for record in history) or time.perf_counter() - started  # of a resumed run too
+    if variant.on == "pretext":
+        X, said, started = model.transform(dataset.X), [], time.perf_counter()
+        model = METHODS[variant.method](n_clusters=model.n_clusters, n_init=_starts(dataset), random_state=cell.seed)
+        model.fit(X)
         spent += time.perf_counter() - started
-    else:
-        p = model.predict_proba(dataset.X)
-        spent = spent or time.perf_counter() - started
+    p = model.predict_proba(X)
     confidence = p.max(1)
     sizes = np.bincount(model.labels_, minlength=model.n_clusters)
     scores = score(dataset.y, model.labels_, confidence)._asdict()

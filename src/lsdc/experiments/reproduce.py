@@ -68,7 +68,7 @@ def grid(name: str, datasets: dict[str, Dataset], seeds: int, scale: str, sample
         for seed in range(seeds)
         for variant in table(name).variants
     ]
-    return [c for c in cells if not VARIANTS[c.variant].on_pretext or has_pretext(c, datasets[c.dataset])]
+    return [c for c in cells if VARIANTS[c.variant].on != "pretext" or has_pretext(c, datasets[c.dataset])]
 
 
 def data_for(
