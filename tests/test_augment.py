@@ -5,7 +5,19 @@ from functools import partial
 import pytest
 import torch
 
-from lsdc.data.augment import AUGMENTATIONS, IMAGE_ONLY, affine, build_views, centre, crop, dropout, flip, noise
+from lsdc.data.augment import (
+    AUGMENTATIONS,
+    IMAGE_ONLY,
+    affine,
+    build_views,
+    centre,
+    crop,
+    dropout,
+    flip,
+    jitter,
+    noise,
+    zoom,
+)
 from lsdc.errors import InputError
 
 
@@ -69,6 +81,43 @@ def test_rotation_keeps_the_centre():
     x = torch.zeros(50, 1, 9, 9)
     x[:, :, 4, 4] = 1
     assert affine(x, rng(), 30, 0, 0, 0).flatten(1).argmax(1).eq(40).all()
+
+
+def test_zoom_of_everything_mirrors_at_most():
+    x = torch.rand(100, 2, 8, 8, generator=rng())
+    y = zoom(x, rng(), least=1, aspect=1)
+    plain, mirrored = ((y - z).abs().flatten(1).amax(1) < 1e-5 for z in (x, x.flip(3)))
+    assert (plain ^ mirrored).all()
+    assert 30 < plain.sum() < 70
+
+
+def test_zoom_stays_inside():
+    """A ramp from left to right: a box shows a part of it, never padding, and never more than there is."""
+    ramp = torch.linspace(1, 2, 16).expand(300, 1, 16, 16)
+    y = zoom(ramp, rng(), least=0.25, aspect=1)
+    seen = y.amax((1, 2, 3)) - y.amin((1, 2, 3))
+    assert y.min() >= 1
+    assert y.max() <= 2
+    assert 0.45 < seen.min() < 0.6
+    assert seen.max() > 0.95
+
+
+def test_no_jitter_is_the_identity():
+    x = torch.rand(20, 3, 4, 4, generator=rng())
+    torch.testing.assert_close(jitter(x, rng(), 0, 0, 0), x)
+
+
+def test_jitter_makes_a_share_grey():
+    y = jitter(torch.rand(500, 3, 4, 4, generator=rng()), rng(), grey=0.2)
+    grey = (y.amax(1) - y.amin(1)).flatten(1).amax(1) < 1e-5
+    assert 70 < grey.sum() < 130
+
+
+def test_hue_keeps_the_brightness_of_every_pixel():
+    x = torch.rand(50, 3, 4, 4, generator=rng())
+    y = jitter(x, rng(), strength=0, hue=0.5, grey=0)
+    torch.testing.assert_close(y.mean(1), x.mean(1))
+    assert (y - x).abs().max() > 0.3
 
 
 def test_dropout_keeps_the_mean():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import lsdc.functional.losses as module
 import lsdc.functional.similarity as similarity
-from lsdc.functional import COMPOSITIONS, consistency_loss, knn, mix_targets, pair_loss, rampup
+from lsdc.functional import COMPOSITIONS, consistency_loss, knn, mix_targets, nt_xent, pair_loss, rampup
 
 EPS = 1e-7
 
@@ -151,3 +151,18 @@ def test_rampup_rises_to_its_weight(t, length, weight):
 
 def test_no_rampup_is_the_full_weight_at_once():
     assert rampup(0, 0, 5) == 5
+
+
+def test_nt_xent_against_a_loop():
+    z1, z2 = torch.randn(2, 5, 3, generator=rng(), dtype=torch.float64).float()
+    z = [v / v.norm() for v in (*z1, *z2)]
+    total = 0.0
+    for i, own in enumerate(z):
+        scores = [math.exp(float(own @ other) / 0.5) for j, other in enumerate(z) if j != i]
+        total -= math.log(math.exp(float(own @ z[(i + 5) % 10]) / 0.5) / sum(scores))
+    assert float(nt_xent(z1, z2, 0.5)) == pytest.approx(total / 10, rel=1e-5)
+
+
+def test_nt_xent_is_symmetric_and_blind_to_length():
+    z1, z2 = torch.randn(2, 6, 4, generator=rng())
+    torch.testing.assert_close(nt_xent(z1, z2, 0.2), nt_xent(3 * z2, z1, 0.2))

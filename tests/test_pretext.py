@@ -9,7 +9,7 @@ from lsdc.data.sampler import Batch
 from lsdc.data.sources import Data, describe
 from lsdc.errors import InputError
 from lsdc.nn.network import BACKBONES, seeded
-from lsdc.pretext import PRETEXTS, DenoisingAutoencoder, RotNet
+from lsdc.pretext import PRETEXTS, Contrastive, DenoisingAutoencoder, RotNet
 from lsdc.training.loop import Context, train
 from lsdc.training.plan import Plan
 
@@ -67,6 +67,11 @@ def test_lost_values_are_given_back():
 def test_images_are_rebuilt_from_their_views():
     history = learned(DenoisingAutoencoder, bars(), "affine", "vgg4")
     assert history[-1]["loss"] < history[0]["loss"] / 3
+
+
+def test_views_of_a_sample_find_each_other():
+    history = learned(Contrastive, low_rank(), "noise", "mlp")
+    assert history[-1]["loss"] < history[0]["loss"] / 1.5
 
 
 def test_the_autoencoder_never_sees_the_clean_vector():

@@ -68,6 +68,44 @@ def affine(
     return F.grid_sample(x, grid, padding_mode="zeros", align_corners=False)
 
 
+def zoom(x: Tensor, rng: torch.Generator, least: float = 0.2, aspect: float = 4 / 3) -> Tensor:
+    """A box of ``least`` to all of each image's area, its sides stretched by up to ``aspect``, as large as the image.
+
+    Half of the boxes are mirrored left to right.
+    """
+    u = _uniform(x, (len(x), 5), rng)
+    area, stretch = least + (1 - least) * u[:, 0], (u[:, 1] - 0.5) * math.log(aspect)
+    height, width = (area.sqrt() * stretch.exp()).clamp(max=1), (area.sqrt() * (-stretch).exp()).clamp(max=1)
+    zero = torch.zeros_like(area)
+    across = torch.stack([torch.where(u[:, 4] < 0.5, -width, width), zero, (2 * u[:, 2] - 1) * (1 - width)], 1)
+    down = torch.stack([zero, height, (2 * u[:, 3] - 1) * (1 - height)], 1)
+    grid = F.affine_grid(torch.stack([across, down], 1), list(x.shape), align_corners=False)
+    return F.grid_sample(x, grid, padding_mode="border", align_corners=False)
+
+
+def jitter(x: Tensor, rng: torch.Generator, strength: float = 0.4, hue: float = 0.1, grey: float = 0.2) -> Tensor:
+    """Change brightness, contrast and colour of four images in five, and make a share ``grey`` of all grey.
+
+    All of it is linear in a pixel's channels, so that it is one small matrix an image: saturation moves along the
+    grey axis, hue (three channels only; a share of the full turn) turns around it.
+    """
+    n, c = x.shape[:2]
+    u = _uniform(x, (n, 6), rng)[:, :, None, None]
+    on = u[:, 0] < 0.8
+    brightness, contrast, saturation = (torch.where(on, 1 + strength * (2 * u[:, i] - 1), 1.0) for i in (1, 2, 3))
+    saturation = torch.where(u[:, 4] < grey, 0.0, saturation)
+    mean = torch.full((c, c), 1 / c, device=x.device)
+    colour = saturation * (torch.eye(c, device=x.device) - mean)
+    if c == 3:
+        angle = torch.where(on, 2 * math.pi * hue * (2 * u[:, 5] - 1), 0.0)
+        turn = torch.tensor([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]], device=x.device) / math.sqrt(3)
+        colour = angle.cos() * colour + angle.sin() * saturation * turn
+    pixels = x.flatten(2)
+    centre_of = pixels.mean((1, 2), keepdim=True)
+    mixed = (brightness * contrast * (mean + colour)) @ pixels + brightness * (1 - contrast) * centre_of
+    return mixed.view(x.shape).contiguous(memory_format=torch.channels_last)
+
+
 def dropout(x: Tensor, rng: torch.Generator, rate: float = 0.2) -> Tensor:
     """Set a share of the features of each sample to zero and scale the others up, so that the mean stays."""
     return x * (_uniform(x, tuple(x.shape), rng) >= rate) / (1 - rate)
@@ -105,6 +143,10 @@ def _crop_flip(x: Tensor, rng: torch.Generator, shift: Augment) -> Tensor:
     return flip(shift(x, rng), rng)
 
 
+def _zoom_jitter(x: Tensor, rng: torch.Generator) -> Tensor:
+    return jitter(zoom(x, rng), rng)
+
+
 def affine_views(shape: tuple[int, ...]) -> Views:
     """Small rotations, zooms, shears and shifts, no mirroring: safe for letters and digits."""
     return Views(shape, _plain, affine)
@@ -118,6 +160,11 @@ def crop_views(shape: tuple[int, ...]) -> Views:
 def crop_flip_views(shape: tuple[int, ...]) -> Views:
     """Padding by an eighth of the side, random crop, flip: the paper's views of CIFAR (4 of 32) and STL (12 of 96)."""
     return Views(shape, _plain, partial(_crop_flip, shift=_padded_crop(shape)))
+
+
+def colour_views(shape: tuple[int, ...]) -> Views:
+    """A random part of the image at full size, mirrored, in other colours or grey: the views of contrastive methods."""
+    return Views(shape, _plain, _zoom_jitter)
 
 
 def window_views(shape: tuple[int, ...]) -> Views:
@@ -147,12 +194,13 @@ AUGMENTATIONS: dict[str, Callable[[tuple[int, ...]], Views]] = {
     "affine": affine_views,
     "crop": crop_views,
     "crop-flip": crop_flip_views,
+    "colour": colour_views,
     "window": window_views,
     "noise": noise_views,
     "dropout": dropout_views,
     "none": no_views,
 }
-IMAGE_ONLY = ("affine", "crop", "crop-flip", "window")
+IMAGE_ONLY = ("affine", "crop", "crop-flip", "colour", "window")
 
 
 def build_views(augment: str | Augment, shape: tuple[int, ...]) -> Views:

@@ -3,6 +3,7 @@
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
@@ -62,6 +63,13 @@ def balance_loss(p: Tensor) -> Tensor:
     """Log K minus the entropy of the mean prediction: 0 for clusters of equal size (not in the paper: decision 4)."""
     mean = p.mean(0)
     return math.log(p.shape[1]) + (mean * (mean + EPS).log()).sum()
+
+
+def nt_xent(z1: Tensor, z2: Tensor, temperature: float) -> Tensor:
+    """Cross-entropy of finding a sample's other view among all of the batch's views, by cosine (Chen et al. 2020)."""
+    z = F.normalize(torch.cat([z1, z2]).float(), dim=1)
+    logits = (z @ z.T / temperature).fill_diagonal_(-torch.inf)
+    return F.cross_entropy(logits, torch.arange(len(z), device=z.device).roll(len(z1)))
 
 
 def rampup(t: float, length: float, weight: float) -> float:

@@ -139,8 +139,11 @@ def _check_k(k: int, n: int) -> None:
 
 
 @torch.no_grad()
-def knn(f: Tensor, k: int) -> Tensor:
-    """A_ij = [j among the k nearest of i, or i among those of j] (section 3.2, kNN); k counts other samples."""
+def knn(f: Tensor, k: int, rows: int | None = None) -> Tensor:
+    """A_ij = [j among the k nearest of i, or i among those of j] (section 3.2, kNN); k counts other samples.
+
+    ``rows`` asks for A of the first samples only, their neighbours chosen among all of ``f``: a large pool is cheap.
+    """
     f = _centred(_prepare(f))
     _check_k(k, len(f))
 
@@ -149,7 +152,7 @@ def knn(f: Tensor, k: int) -> Tensor:
         _own(distances, block).fill_(torch.inf)
         return distances.topk(k, dim=1, largest=False, sorted=False).indices
 
-    return _connect_nearest(nearest, f, len(f))
+    return _connect_nearest(nearest, f, rows or len(f))
 
 
 @torch.no_grad()

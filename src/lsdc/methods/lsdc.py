@@ -145,7 +145,7 @@ class LSDC(Estimator):
         Whether connected pairs are weighed as if every pair of a cluster were known; False is the paper.
     balance : float or "auto"
         Weight of an entropy term that favours clusters of equal size until they have formed; 0 is the paper.
-    backbone : {"auto", "resnet18", "vgg4", "mlp"} or callable ``(shape, width) -> Backbone``
+    backbone : {"auto", "resnet18", "vgg4", "vgg6", "mlp"} or callable ``(shape, width) -> Backbone``
         The network that makes features.
     width : float or "auto"
         Multiplies the network's channels.
@@ -153,11 +153,11 @@ class LSDC(Estimator):
         The classifier; the first two are linear in the features.
     n_frozen : int or "auto"
         How many stages of the network stay as the pretext left them.
-    pretext : {"auto", "rotnet", "autoencoder", "none"} or callable ``(backbone, views) -> objective``
+    pretext : {"auto", "rotnet", "autoencoder", "contrastive", "none"} or callable ``(backbone, views) -> objective``
         Self-supervised pretraining.
     pretext_plan : dict or None
         Changes to the pretext's training, e.g. ``{"epochs": 20, "lr": 0.01}``.
-    augment : {"auto", "affine", "crop", "crop-flip", "window", "noise", "dropout", "none"} or callable
+    augment : {"auto", "affine", "crop", "crop-flip", "colour", "window", "noise", "dropout", "none"} or callable
         How views of a sample are made; a function ``(x, rng) -> x`` of a whole batch.
     epochs : int or "auto"
         Passes over the data.

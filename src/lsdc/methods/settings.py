@@ -33,7 +33,7 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 
 
-UNFIT = {"image": ("mlp",), "vector": ("resnet18", "vgg4", "ricap", "cutmix")}
+UNFIT = {"image": ("mlp",), "vector": ("resnet18", "vgg4", "vgg6", "ricap", "cutmix")}
 
 
 class Labelling(Frozen):

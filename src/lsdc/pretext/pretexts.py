@@ -6,6 +6,7 @@ from typing import Any
 from lsdc.data.augment import Views
 from lsdc.nn.backbone import Backbone
 from lsdc.pretext.autoencoder import DenoisingAutoencoder
+from lsdc.pretext.contrastive import Contrastive
 from lsdc.pretext.rotnet import RotNet
 
 Pretext = Callable[[Backbone, Views], Any]
@@ -15,4 +16,9 @@ def none(backbone: Backbone, views: Views) -> None:
     """No pretext: the clustering starts from random weights."""
 
 
-PRETEXTS: dict[str, Pretext] = {"rotnet": RotNet, "autoencoder": DenoisingAutoencoder, "none": none}
+PRETEXTS: dict[str, Pretext] = {
+    "rotnet": RotNet,
+    "autoencoder": DenoisingAutoencoder,
+    "contrastive": Contrastive,
+    "none": none,
+}

@@ -1,0 +1,36 @@
+"""Contrastive learning: tell which two views show the same sample (not in the paper; SimCLR, Chen et al. 2020)."""
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from lsdc.data.augment import Views
+from lsdc.data.sampler import Batch
+from lsdc.functional import nt_xent
+from lsdc.nn.backbone import Backbone
+
+
+class Contrastive:
+    """Two augmented views of a sample are found among those of the batch, after a projection that is thrown away.
+
+    What the views share is what the features keep, so it wants strong views: ``augment="colour"`` for photographs.
+    """
+
+    name = "pretext"
+
+    def __init__(self, backbone: Backbone, views: Views, n_projected: int = 128, temperature: float = 0.2) -> None:
+        n = backbone.n_features
+        layers = [nn.Linear(n, n, bias=False), nn.BatchNorm1d(n), nn.ReLU(inplace=True), nn.Linear(n, n_projected)]
+        self.module = nn.ModuleDict({"backbone": backbone, "projection": nn.Sequential(*layers)})
+        self.augment, self.temperature = views.augment, temperature
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        z1, z2 = (self._project(self.augment(batch.x, batch.rng)) for _ in range(2))
+        return {"loss": nt_xent(z1, z2, self.temperature)}
+
+    def _project(self, x: Tensor) -> Tensor:
+        z: Tensor = self.module["projection"](self.module["backbone"](x))
+        return z
+
+    def summary(self, record: dict[str, Any]) -> dict[str, Any]:
+        return {}
