@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from lsdc import LSDC, datasets
 from lsdc.metrics import clustering_accuracy
@@ -26,3 +27,21 @@ def test_unequal_clusters_stay_unequal():
     X = centres[y] + rng.normal(size=(1000, 8))
     labels = LSDC(3, random_state=0).fit_predict(X)
     assert clustering_accuracy(y, labels) >= 0.98
+
+
+@pytest.mark.slow
+def test_topics_of_unequal_size_are_found_in_documents():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2, 3], [400, 300, 200, 100])
+    words = np.concatenate([np.arange(40) + 40 * topic for topic in range(4)]).reshape(4, 40)
+    # of the 30 words of a document, two in three are of its topic, the others of any
+    drawn = np.where(
+        rng.random((1000, 30)) < 2 / 3,
+        words[y][np.arange(1000)[:, None], rng.integers(0, 40, (1000, 30))],
+        rng.integers(0, 160, (1000, 30)),
+    )
+    counts = np.zeros((1000, 160))
+    np.add.at(counts, (np.arange(1000)[:, None], drawn), 1)
+    model = LSDC(4, random_state=0).fit(sp.csr_matrix(counts))
+    assert model.settings_["labelling"]["space"] == "inputs"
+    assert clustering_accuracy(y, model.labels_) >= 0.97

@@ -24,7 +24,7 @@ from lsdc.training.checkpoint import write_atomic
 from lsdc.training.loop import Diverged, Progress
 from lsdc.training.run import Run
 
-POLL = 0.2  # seconds between looks at the running cells
+POLL = 0.5  # seconds between looks at the running cells
 
 
 @dataclass(frozen=True)
