@@ -124,6 +124,9 @@ def build(cell: Cell, dataset: Dataset) -> Estimator:
     if variant.method != "lsdc" and variant.on != "pretext":
         return METHODS[variant.method](**common, n_init=_starts(dataset))
     params = merged(recipe_for(cell.scale, dataset), changes(cell.variant, cell.dataset, cell.scale))
+    if cell.samples and cell.scale == "cpu":  # its epochs are for the whole set: a part gets enough steps instead
+        params["epochs"] = "auto"
+        params["pretext_plan"] = {k: v for k, v in params.get("pretext_plan", {}).items() if k != "epochs"}
     return LSDC(**{**params, **common, **({"epochs": 0} if variant.on == "pretext" else {})})
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lsdc.errors import InputError, unknown
-from lsdc.experiments.recipes import labelling
+from lsdc.experiments.recipes import ROTNET_EPOCHS, labelling
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,10 @@ def table(name: str) -> Table:
 def changes(variant: str, dataset: str, scale: str) -> dict[str, Any]:
     """What a variant changes in the recipe of a data set."""
     v = VARIANTS[variant]
-    return {**(labelling(v.similarity, dataset, scale) if v.similarity else {}), **v.changes}
+    found = {**(labelling(v.similarity, dataset, scale) if v.similarity else {}), **v.changes}
+    if scale == "cpu" and v.changes.get("pretext") == "rotnet" and dataset in ROTNET_EPOCHS:
+        found["pretext_plan"] = {"epochs": ROTNET_EPOCHS[dataset]}
+    return found
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from lsdc.training.loop import Context, Record, train
 from lsdc.training.rng import derive
 from lsdc.training.run import Run
 
-N_DIRECTIONS = 20  # of the inputs, for space="inputs" (decision 10)
+N_DIRECTIONS = 20  # of the inputs, for space="inputs" (decision 32)
 
 
 class Clustering:

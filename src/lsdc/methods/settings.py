@@ -18,7 +18,7 @@ from lsdc.pretext import PRETEXTS
 from lsdc.training.plan import Frozen, Plan
 
 SHARES = (0.2, 0.8)  # an automatic k, as a share of N/K, for young and for mature clusters (decision 3)
-INPUT_SHARE = 1.2  # the same where the inputs are compared, which do not mature (decision 10)
+INPUT_SHARE = 1.2  # the same where the inputs are compared, which do not mature (decision 32)
 STEPS = {"image": 500, "vector": 200}  # enough for small data; large data gets ten epochs at least
 PRETEXT_STEPS = {"image": 700, "vector": 300}
 FEW_FEATURES = 32  # below, the inputs are good neighbours already and a pretext has nothing to find
