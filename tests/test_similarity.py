@@ -183,6 +183,7 @@ def test_walks_follow_the_shape():
 def test_some_rows_are_those_of_all():
     f = features(4, n=60)
     assert torch.equal(diffusion(f, 9)[:25, :25], diffusion(f, 9, rows=25))
+    assert torch.equal(knn(f, 9)[:25, :25], knn(f, 9, rows=25))
 
 
 def test_all_k_connects_everything():
