@@ -156,8 +156,8 @@ def _epochs(n: int, batch_size: int, steps: int) -> int:
 
 
 def maturity(progress: float) -> float:
-    """How far clusters have formed: 0 until 30 % of the training, then rising to 1 at 90 %."""
-    return min(max((progress - 0.3) / 0.6, 0.0), 1.0)
+    """How far clusters have formed: 0 until 20 % of the training, then rising to 1 at 70 %."""
+    return min(max((progress - 0.2) / 0.5, 0.0), 1.0)
 
 
 def bind_similarity(similarity: Any, labelling: Labelling, n_clusters: int) -> Callable[[Tensor, int, float], Tensor]:
