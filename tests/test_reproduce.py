@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -73,27 +74,75 @@ def test_markdown_and_latex_hold_every_row():
 
 
 def test_the_published_figures_are_those_of_the_paper():
-    published = tables.TABLES["ablation"].published["cifar10"]
-    assert (published["knn"], published["none"], published["sne-predictions"]) == ("81.7", "53.7", "67.0")
+    published = {name: table.published for name, table in tables.TABLES.items()}
+    assert [published["table1"][d]["lsdc"] for d in ("cifar10", "cifar100-20", "stl10", "mnist")] == (
+        ["81.7 ± 0.9", "42.3 ± 1.0", "66.4 ± 3.2", "98.6 ± 0.5"]
+    )
+    assert [published["table1"][d]["kmeans"] for d in ("cifar10", "cifar100-20", "stl10", "mnist")] == (
+        ["22.9", "13.0", "19.2", "57.2"]
+    )
+    assert published["reuters"]["reuters10k"] == {"kmeans": "52.4", "lsdc": "79.0 ± 4.3"}
+    order = (
+        "l2",
+        "cosine",
+        "knn",
+        "sne",
+        "cosine-predictions",
+        "knn-predictions",
+        "sne-predictions",
+        "knn",
+        "mixup",
+        "none",
+    )
+    for dataset, row in (
+        ("cifar10", "70.2 81.1 81.7 81.5 63.7 64.7 67.0 81.7 75.3 53.7"),
+        ("cifar100-20", "26.1 34.4 42.3 40.4 20.4 32.8 30.4 42.3 37.1 35.4"),
+    ):
+        assert [published["ablation"][dataset][variant] for variant in order] == row.split()
+    for dataset, row in (("cifar10", "14.3 81.7 80.2 82.0"), ("cifar100-20", "9.1 40.5 39.2 38.6")):
+        extra = ("kmeans-rotnet", "knn", "no-mse", "two-layer")
+        assert [published["ablation-extra"][dataset][variant] for variant in extra] == row.split()
     for name, table in tables.TABLES.items():
         for dataset, row in table.published.items():
             assert dataset in table.datasets, name
             assert set(row) <= set(table.variants), name
 
 
-@pytest.mark.parametrize("scale", ["cpu", "paper"])
-@pytest.mark.parametrize("dataset", ["cifar10", "mnist"])
-@pytest.mark.parametrize("variant", [name for name, v in tables.VARIANTS.items() if v.method == "lsdc"])
-def test_every_variant_of_every_recipe_can_be_built(dataset, variant, scale):
-    from lsdc.data.dataset import Dataset
-    from lsdc.methods.settings import resolve
+def about(n, shape, n_clusters, sparse=False):
+    return {"n": n, "shape": shape, "sparse": sparse, "n_clusters": n_clusters, "digest": "", "unlabelled": 0}
 
-    shape = (4, 28, 28) if dataset == "mnist" else (4, 3, 32, 32)
-    data = Dataset(dataset, np.zeros(shape, np.uint8), class_names=tuple("0123456789"))
-    model = cells.build(Cell(dataset, variant, scale, 0), data)
-    settings = resolve(model.get_params(), (1, 28, 28) if dataset == "mnist" else (3, 32, 32), 70_000)
-    if tables.VARIANTS[variant].similarity:
-        assert settings.labelling.similarity == tables.VARIANTS[variant].similarity
+
+ABOUTS = {
+    "cifar10": about(60_000, [3, 32, 32], 10),
+    "cifar100-20": about(60_000, [3, 32, 32], 20),
+    "stl10": about(13_000, [3, 96, 96], 10),
+    "mnist": about(70_000, [1, 28, 28], 10),
+    "reuters10k": about(10_000, [2000], 4, sparse=True),
+}
+
+
+@pytest.mark.parametrize("scale", ["cpu", "paper"])
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_every_cell_of_every_table_can_be_built(name, scale):
+    abouts = {dataset: ABOUTS[dataset] for dataset in tables.TABLES[name].datasets}
+    found = grid(name, abouts, 3, scale)
+    assert len(found) == len(set(found)) == 3 * len(abouts) * len(tables.TABLES[name].variants)
+    for cell in found:
+        decided = cells.config(cell, ABOUTS[cell.dataset])
+        if similarity := tables.VARIANTS[cell.variant].similarity:
+            assert decided["settings"]["labelling"]["similarity"] == similarity
+
+
+def test_the_papers_ablation_is_literal():
+    def settings(variant):
+        return cells.config(Cell("cifar10", variant, "paper", 0), ABOUTS["cifar10"])["settings"]
+
+    assert settings("knn")["labelling"]["k"] == 20
+    assert settings("l2")["labelling"] | {"similarity": ""} == settings("knn")["labelling"] | {"similarity": ""}
+    assert settings("sne-predictions")["labelling"]["space"] == "predictions"
+    assert (settings("mixup")["plan"]["weight_decay"], settings("knn")["plan"]["weight_decay"]) == (1e-4, 5e-4)
+    assert settings("no-mse")["consistency"] == 0
+    assert settings("two-layer")["architecture"]["head"] == "two-layer"
 
 
 def test_the_recipes_are_for_known_data_and_known_settings():
@@ -120,7 +169,7 @@ def test_a_finished_table_has_its_cells_and_files(finished, capsys):
     assert names == [f"two-moons-cpu-{v}-seed{s}.json" for v in ("kmeans", "lsdc") for s in (0, 1)]
     stored = json.loads((finished / "cells" / names[2]).read_text())
     assert stored["scores"]["acc"] > 0.99
-    assert stored["settings"]["n_clusters"] == 2
+    assert stored["config"]["settings"]["n_clusters"] == 2
     assert stored["environment"]["threads"] == 1
     assert np.sum(stored["confusion"]) == stored["n"] == 2000
     rows = json.loads((finished / "table1-cpu.json").read_text())["rows"]
@@ -156,10 +205,11 @@ def altered(finished, tmp_path, change):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (
-            lambda c: json.dumps({**c, "config": {**c["config"], "params": {**c["config"]["params"], "balance": 7}}}),
-            "balance was 7",
-        ),
+        (lambda c: json.dumps({**c, "config": {**c["config"], "behaviour": 0}}), "behaviour was 0"),
+        (lambda c: json.dumps(c).replace('"balance": 2.0', '"balance": 7.0'), "balance was 7.0, is 2.0"),
+        (lambda c: json.dumps({**c, "config": {**c["config"], "data": {**c["config"]["data"], "n": 1}}}), "n was 1"),
+        (lambda c: json.dumps({key: value for key, value in c.items() if key != "title"}), "not a result"),
+        (lambda c: json.dumps({**c, "seed": 5}), "not a result"),
         (lambda c: "{", "not a result"),
         (lambda c: "[]", "not a result"),
         (lambda c: json.dumps({**c, "scores": {}}), "not a result"),
@@ -253,12 +303,6 @@ def test_a_sample_is_the_same_for_every_seed_and_says_so():
         cells.opened("digits", Path(), 1797)
 
 
-def test_the_grid_has_every_variant_of_every_seed():
-    data = {"digits": load("digits")}
-    found = grid("ablation", data, 3, "cpu")
-    assert len(found) == len(set(found)) == 3 * len(tables.TABLES["ablation"].variants)
-
-
 def test_two_moons_has_650_edges_in_each_of_the_four_labelings():
     _, _, labelings = figures.moons_edges()
     assert {name: len(pairs) for name, pairs in labelings.items()} == dict.fromkeys(("L2", "cosine", "kNN", "SNE"), 650)
@@ -274,8 +318,8 @@ def test_figures_are_files_that_do_not_change(tmp_path, finished):
     cell = json.loads((finished / "cells" / "two-moons-cpu-lsdc-seed0.json").read_text())
     makers = [
         lambda out: figures.two_moons(out),
-        lambda out: figures.confusions(cell, out),
-        lambda out: figures.curves([cell], out),
+        lambda out: figures.confusions(cell, out, "x"),
+        lambda out: figures.curves([cell], out, "x"),
     ]
     for make in makers:
         first, second = make(tmp_path / "a"), make(tmp_path / "b")
@@ -283,6 +327,40 @@ def test_figures_are_files_that_do_not_change(tmp_path, finished):
         assert [a.read_bytes() for a in first] == [b.read_bytes() for b in second]
 
 
-def test_unknown_labels_cannot_be_measured(tmp_path):
-    with pytest.raises(InputError, match="composes images"):
-        tables.check("ablation", ["blobs"], {"blobs": False})
+def test_figures_are_drawn_from_the_cells_that_are_there(finished):
+    words = ["reproduce", "figures", "--datasets", "two-moons", "--seeds", 2, "--out", finished]
+    assert call(*words) == 0
+    names = {file.name for file in (finished / "figures").glob("*.svg")}
+    assert names == {"two-moons.svg", "confusion-two-moons-cpu.svg", "curves-two-moons-cpu.svg"}
+
+
+def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert call("reproduce", "table1", "--datasets", "blobs", "--out", tmp_path / "file") == 2
+    assert "--out" in capsys.readouterr().err
+
+
+def test_the_run_of_another_time_is_not_gone_on_with(finished, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(finished / "runs", out / "runs")
+    config = out / "runs" / "two-moons-cpu-lsdc-seed0" / "config.json"
+    config.write_text(config.read_text().replace('"behaviour": 2', '"behaviour": 1'))
+    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 1, "--out", out) == 0
+    first, again = (
+        json.loads((place / "cells" / "two-moons-cpu-lsdc-seed0.json").read_text()) for place in (finished, out)
+    )
+    assert first["sizes"] == again["sizes"]
+    assert '"behaviour": 2' in config.read_text()
+
+
+def test_a_failed_cell_is_named_in_the_table():
+    rows = tables.summarise("table1", [cell_result(0, 0.5)])
+    for write in (tables.markdown, tables.latex):
+        assert "a-cell (diverged)" in write("table1", "cpu", rows, {"a-cell": "diverged"})
+
+
+def test_published_figures_are_for_whole_and_original_sets():
+    part, rebuilt = cell_result(0, 0.5), cell_result(0, 0.5, dataset="reuters10k")
+    part["title"], rebuilt["title"] = "MNIST, 10,000 of 70,000", "RCV1-10K (rebuilt)"
+    assert tables.summarise("table1", [part])[0].published == "-"
+    assert tables.summarise("reuters", [rebuilt])[0].published == "79.0 ± 4.3 (original set)"

@@ -25,7 +25,7 @@ from lsdc.errors import HealthWarning, InputError, unknown
 from lsdc.experiments.baselines import kmeans_rows
 from lsdc.experiments.figures import draw, pyplot
 from lsdc.experiments.recipes import RECIPES, merged, recipe_for
-from lsdc.experiments.reproduce import State, data_for
+from lsdc.experiments.reproduce import State, look
 from lsdc.experiments.reproduce import reproduce as rerun
 from lsdc.experiments.tables import HEADS, SHORT, TABLES, fields, table
 from lsdc.functional import COMPOSITIONS, SIMILARITIES
@@ -314,7 +314,7 @@ def reproduce(
     root = _root(data_root)
     if name == "figures":
         pyplot()  # said before hours of work if it is not there
-    data = data_for(base, chosen, scale, root, samples)
+    data = look(base, chosen, scale, root, samples)
     with Board(err) as board:
 
         def watch(state: State) -> None:
@@ -333,7 +333,7 @@ def reproduce(
     out.print(rows_table(f"{table(base).title}, scale {scale}", [HEADS[i] for i in SHORT], shown))
     written = [out_ / f"{base}-{scale}{suffix}" for suffix in (".md", ".tex", ".json")]
     if name == "figures":
-        written += draw(data, scale, out_)
+        written += draw(data, scale, out_, samples)
     for file in written:
         _line(out, f"written: {file}")
     if state.failed:

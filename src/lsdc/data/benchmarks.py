@@ -137,7 +137,8 @@ def stl10(root: Path, source: Source = STL10) -> Dataset:
         unlabelled = read_stl(np.memmap(path, np.uint8, "r")) if isfile(path) else None
     except BROKEN as error:
         raise source.error(path, error) from None
-    return Dataset("stl10", X, y, STL10_CLASSES, title="STL-10", unlabelled=unlabelled)
+    title = "STL-10" if unlabelled is not None else "STL-10 (without its unlabelled images)"
+    return Dataset("stl10", X, y, STL10_CLASSES, title=title, unlabelled=unlabelled)
 
 
 def reuters10k(root: Path) -> Dataset:

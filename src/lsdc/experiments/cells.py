@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from lsdc.data.datasets import DATASETS, Dataset, load
 from lsdc.data.sources import Data, describe, flat, sample_shape
 from lsdc.errors import HealthWarning, InputError
-from lsdc.experiments.recipes import SCALES, merged, recipe_for
+from lsdc.experiments.recipes import SCALES, merged, recipe
 from lsdc.experiments.tables import VARIANTS, changes
 from lsdc.methods import LSDC, METHODS, Estimator
 from lsdc.methods.lsdc import leading_directions
-from lsdc.methods.persist import plain
+from lsdc.methods.persist import digest
 from lsdc.methods.settings import resolve
 from lsdc.metrics import confusion, score
 from lsdc.training.checkpoint import Checkpoint, write_atomic
@@ -117,63 +118,97 @@ def opened(name: str, root: Path, samples: int | None = None) -> Dataset:
     return replace(dataset, X=dataset.X[rows], y=y, title=title, ids=None)
 
 
-def build(cell: Cell, dataset: Dataset) -> Estimator:
+def described(dataset: Dataset) -> dict[str, Any]:
+    """What the settings of a cell depend on, and what tells one data set from another."""
+    X = dataset.X
+    shape, sparse = list(sample_shape(X)), bool(sp.issparse(X))
+    about = {"n": int(X.shape[0]), "shape": shape, "sparse": sparse, "n_clusters": dataset.n_clusters}
+    return {**about, "digest": digest(X), "unlabelled": 0 if dataset.unlabelled is None else len(dataset.unlabelled)}
+
+
+def build(cell: Cell, about: dict[str, Any]) -> Estimator:
     """The estimator of a cell; for a variant on pretext features, the one that makes them."""
     variant = VARIANTS[cell.variant]
-    common = {"n_clusters": dataset.n_clusters, "random_state": cell.seed}
+    common = {"n_clusters": about["n_clusters"], "random_state": cell.seed}
     if variant.method != "lsdc" and variant.on != "pretext":
-        return METHODS[variant.method](**common, n_init=_starts(dataset))
-    params = merged(recipe_for(cell.scale, dataset), changes(cell.variant, cell.dataset, cell.scale))
+        return METHODS[variant.method](**common, n_init=_starts(about))
+    is_image = len(about["shape"]) == 3
+    base = recipe(cell.scale, cell.dataset, 3 if is_image else 2, colour=is_image and about["shape"][0] > 1)
+    params = merged(base, changes(cell.variant, cell.dataset, cell.scale))
     if cell.samples and cell.scale == "cpu":  # its epochs are for the whole set: a part gets enough steps instead
         params["epochs"] = "auto"
         params["pretext_plan"] = {k: v for k, v in params.get("pretext_plan", {}).items() if k != "epochs"}
     return LSDC(**{**params, **common, **({"epochs": 0} if variant.on == "pretext" else {})})
 
 
-def _starts(dataset: Dataset) -> int:
+def _starts(about: dict[str, Any]) -> int:
     """Starts of K-means: 20, and where each takes long, 5."""
-    return 20 if dataset.X.shape[0] <= 20_000 else 5
+    return 20 if about["n"] <= 20_000 else 5
 
 
-def has_pretext(cell: Cell, dataset: Dataset) -> bool:
-    """Whether the recipe of a cell trains a network before it clusters."""
-    params = build(cell, dataset).get_params()
-    return "pretext" in params and resolve(params, sample_shape(dataset.X), 2).pretext != "none"
+def config(cell: Cell, about: dict[str, Any]) -> dict[str, Any]:
+    """Everything that decides a cell's result, with nothing left at ``auto``: to notice a file of another time."""
+    model, variant = build(cell, about), VARIANTS[cell.variant]
+    if isinstance(model, LSDC):
+        settings = resolve(model.get_params(), tuple(about["shape"]), about["n"], about["sparse"]).model_dump(
+            mode="json"
+        )
+    else:
+        settings = {"n_clusters": model.n_clusters}
+    starts = {"n_init": _starts(about)} if variant.method == "kmeans" else {}
+    found = {"method": variant.method, "on": variant.on, "behaviour": model.behaviour, "settings": settings}
+    return {**found, **starts, "data": about}
 
 
-def config(cell: Cell, dataset: Dataset) -> dict[str, Any]:
-    """What decides a cell's result, for its file and to notice that a file is of another time."""
-    params = plain(build(cell, dataset).get_params())
-    del params["device"], params["random_state"]
-    return json.loads(json.dumps({"method": VARIANTS[cell.variant].method, "params": params}))  # type: ignore[no-any-return]
+def has_pretext(cell: Cell, about: dict[str, Any]) -> bool:
+    """Whether a cell trains a network before it clusters."""
+    return bool(config(cell, about)["settings"].get("pretext", "none") != "none")
+
+
+KEYS = (
+    *("dataset", "title", "n", "variant", "scale", "seed", "scores", "alive", "sizes", "seconds", "warnings"),
+    *("config", "environment", "class_names", "confusion", "confusion_confident", "history"),
+)
+NAMED = ("dataset", "variant", "scale", "seed")
 
 
 def parse(file: Path) -> dict[str, Any]:
     """The content of a cell's file."""
     try:
         result: dict[str, Any] = json.loads(file.read_text())
-        if not isinstance(result["scores"]["acc"], float) or not isinstance(result["config"]["params"], dict):
-            raise TypeError
-    except (OSError, ValueError, KeyError, TypeError):
+        cell = Cell.named(file.stem)
+        named = cell is None or all(result[key] == getattr(cell, key) for key in NAMED)
+        whole = set(KEYS) <= result.keys() and all(
+            isinstance(result["scores"][k], float) for k in ("acc", "nmi", "ari")
+        )
+        if not named or not whole or not isinstance(result["config"]["data"], dict):
+            raise ValueError
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{file}: not a result written by lsdc reproduce; remove it or choose another --out") from None
     return result
 
 
-def read(cell: Cell, dataset: Dataset, out: Path) -> dict[str, Any] | None:
-    """The result of a cell if it was run; one made with other settings is refused, not overwritten."""
+def read(cell: Cell, out: Path, about: dict[str, Any] | None = None) -> dict[str, Any] | None:
+    """The result of a cell if it was run; one made with other settings or data is refused, not overwritten."""
     file = cell.file(out)
     if not file.exists():
         return None
     result = parse(file)
-    before, now = result["config"], config(cell, dataset)
-    if before != now:
-        was, given = before["params"], now["params"]
-        differs = [key for key in {**was, **given} if was.get(key) != given.get(key)]
-        what = (
-            f"{differs[0]} was {was.get(differs[0])!r}, is {given.get(differs[0])!r}" if differs else "another method"
-        )
-        raise InputError(f"{file}: made with other settings ({what}); remove it or choose another --out")
+    try:
+        different = difference(result["config"], config(cell, about or result["config"]["data"]))
+    except (KeyError, TypeError):
+        different = "data"
+    if different:
+        raise InputError(f"{file}: made with other settings ({different}); remove it or choose another --out")
     return result
+
+
+def difference(before: Any, now: Any, name: str = "") -> str:
+    """The first place at which two settings differ, in words; empty if they are the same."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        places = (difference(before.get(k), now.get(k), k) for k in {**before, **now})
+        return next(filter(None, places), "")
+    return "" if before == now else f"{name} was {before!r}, is {now!r}"
 
 
 def directions(X: Any, seed: int) -> np.ndarray:
@@ -182,27 +217,39 @@ def directions(X: Any, seed: int) -> np.ndarray:
     return normalize(flat(data) @ leading_directions(data, seed).numpy())  # type: ignore[no-any-return]
 
 
+def _is_interrupted(cell: Cell, decided: dict[str, Any], out: Path) -> bool:
+    """Whether the cell's folder holds a beginning of just this cell."""
+    folder = CellRun(cell.folder(out))
+    if (VARIANTS[cell.variant].method != "lsdc" and VARIANTS[cell.variant].on != "pretext") or not is_run(folder.path):
+        return False
+    stored = folder.read_json("config.json")
+    same = [stored.get(key) == decided[key] for key in ("behaviour", "settings")]
+    return all(same) and stored["seed"] == cell.seed and stored["data"].get("digest") == decided["data"]["digest"]
+
+
 def run(
     cell: Cell, root: Path, out: Path, device: str = "auto", monitor: Callable[[Progress], None] | None = None
 ) -> dict[str, Any]:
     """Run a cell, from where an interrupted run of it stopped, and write its file."""
-    dataset = opened(cell.dataset, root, cell.samples)
+    dataset, known = opened(cell.dataset, root, cell.samples), environment()
     if dataset.y is None:
         raise InputError(f"{cell.dataset}: has no labels to measure against")
-    variant = VARIANTS[cell.variant]
-    model = build(cell, dataset).set_params(device=device)
-    folder = CellRun(cell.folder(out))
+    about, variant = described(dataset), VARIANTS[cell.variant]
+    decided = config(cell, about)
+    model = build(cell, about).set_params(device=device)
+    resume = _is_interrupted(cell, decided, out)
+    folder = CellRun(cell.folder(out), overwrite=not resume)  # what is there of another time is of no use
     X = dataset if variant.on != "directions" else directions(dataset.X, cell.seed)
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", HealthWarning)
-        model.fit(X, monitor=monitor, **({"resume": folder} if is_run(folder.path) else {"run": folder}))
+        model.fit(X, monitor=monitor, **({"resume": folder} if resume else {"run": folder}))
     said = [str(w.message) for w in caught if issubclass(w.category, HealthWarning)]
     history = model.history_
     spent = sum(record["seconds"] for record in history) or time.perf_counter() - started  # of a resumed run too
     if variant.on == "pretext":
         X, said, started = model.transform(dataset.X), [], time.perf_counter()
-        model = METHODS[variant.method](n_clusters=model.n_clusters, n_init=_starts(dataset), random_state=cell.seed)
+        model = METHODS[variant.method](n_clusters=model.n_clusters, n_init=_starts(about), random_state=cell.seed)
         model.fit(X)
         spent += time.perf_counter() - started
     p = model.predict_proba(X)
@@ -222,9 +269,8 @@ def run(
         "sizes": sizes.tolist(),
         "seconds": round(spent, 1),
         "warnings": said,
-        "config": config(cell, dataset),
-        "settings": model.settings_,
-        "environment": environment(),
+        "config": decided,
+        "environment": known,
         "class_names": list(dataset.class_names),
         "confusion": confusion(dataset.y, model.labels_, np.ones_like(sure)).tolist(),
         "confusion_confident": confusion(dataset.y, model.labels_, sure).tolist(),

@@ -11,7 +11,7 @@ from sklearn.datasets import make_moons
 from torch import Tensor
 
 from lsdc.errors import InputError
-from lsdc.experiments.cells import parse
+from lsdc.experiments.cells import Cell, read
 from lsdc.functional import SCORES, closest
 from lsdc.functional.similarity import l2_scores
 from lsdc.training.checkpoint import write_atomic
@@ -88,7 +88,7 @@ def two_moons(out: Path) -> list[Path]:
     return files
 
 
-def confusions(cell: Mapping[str, Any], out: Path) -> list[Path]:
+def confusions(cell: Mapping[str, Any], out: Path, name: str) -> list[Path]:
     """The confusion matrices of all samples and of the confident ones, in per cent of each class."""
     plt = pyplot()
     names, scores = cell["class_names"], cell["scores"]
@@ -117,7 +117,7 @@ def confusions(cell: Mapping[str, Any], out: Path) -> list[Path]:
             axis.set_yticks(range(len(names)), names)
         axes[0].set_ylabel("class (rows in %)")
         figure.suptitle(f"{cell['title']}, {cell['variant']}, scale {cell['scale']}, seed {cell['seed']}", fontsize=10)
-        files = _save(figure, out, f"confusion-{cell['dataset']}-{cell['scale']}")
+        files = _save(figure, out, f"confusion-{name}")
         plt.close(figure)
     return files
 
@@ -130,7 +130,7 @@ PANELS = {
 }
 
 
-def curves(cells: Sequence[Mapping[str, Any]], out: Path) -> list[Path]:
+def curves(cells: Sequence[Mapping[str, Any]], out: Path, name: str) -> list[Path]:
     """What training looks like without labels: one line a seed."""
     plt = pyplot()
     first = cells[0]
@@ -148,17 +148,20 @@ def curves(cells: Sequence[Mapping[str, Any]], out: Path) -> list[Path]:
             if key == "confident":
                 axis.set_ylim(0, 1)
         figure.suptitle(f"{first['title']}, LSD-C, scale {first['scale']}, {len(cells)} seeds", fontsize=10)
-        files = _save(figure, out, f"curves-{first['dataset']}-{first['scale']}")
+        files = _save(figure, out, f"curves-{name}")
         plt.close(figure)
     return files
 
 
-def draw(datasets: Iterable[str], scale: str, out: Path) -> list[Path]:
+def draw(datasets: Iterable[str], scale: str, out: Path, samples: int | None = None) -> list[Path]:
     """All figures, of the finished cells of LSD-C below ``out``; confusion matrices are those of seed 0."""
     files = two_moons(out)
     for dataset in datasets:
-        found = [parse(file) for file in sorted((out / "cells").glob(f"{dataset}-{scale}-lsdc-seed*.json"))]
-        cells = sorted(found, key=lambda cell: int(cell["seed"]))
-        if cells:
-            files += confusions(cells[0], out) + curves(cells, out)
+        found, seed = [], 0
+        while (cell := read(Cell(dataset, "lsdc", scale, seed, samples), out)) is not None:
+            found.append(cell)
+            seed += 1
+        if found:
+            name = f"{dataset}-{samples}-{scale}" if samples else f"{dataset}-{scale}"
+            files += confusions(found[0], out, name) + curves(found, out, name)
     return files

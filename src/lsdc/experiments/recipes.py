@@ -133,7 +133,8 @@ def recipe_for(name: str, dataset: Dataset) -> dict[str, Any]:
 def labelling(similarity: str, dataset: str, scale: str) -> dict[str, Any]:
     """The parameters of a similarity: the paper's at its scale, automatic ones elsewhere."""
     free = {"similarity": similarity, "k": "auto", "tau": None, "temperature": 1.0}
-    return free | (LABELLINGS.get(dataset, {}).get(similarity, {}) if scale == "paper" else {})
+    known = LABELLINGS.get(dataset, {}) if scale == "paper" else {}
+    return free | known.get("knn", {}) | known.get(similarity, {})  # kNN's k tells how many pairs to connect
 
 
 def merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:

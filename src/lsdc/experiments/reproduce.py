@@ -5,24 +5,27 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
 
-from lsdc.data.datasets import DATASETS, Dataset
+from lsdc.data.datasets import DATASETS
 from lsdc.errors import InputError, unknown
 from lsdc.experiments import cells as cells_
-from lsdc.experiments.cells import Cell, build, has_pretext
+from lsdc.experiments.cells import Cell, has_pretext, pretext_key
 from lsdc.experiments.recipes import SCALES
 from lsdc.experiments.tables import TABLES, VARIANTS, Row, check, latex, markdown, summarise, table
 from lsdc.training.checkpoint import write_atomic
 from lsdc.training.loop import Diverged, Progress
 from lsdc.training.run import Run
+
+Abouts = dict[str, dict[str, Any]]  # what is known of each data set (``cells.described``)
 
 POLL = 0.5  # seconds between looks at the running cells
 
@@ -34,6 +37,7 @@ class Running:
     cell: Cell
     process: SpawnProcess
     answer: Connection
+    slot: int
 
     def last(self, out: Path) -> dict[str, Any]:
         """The newest record of its metrics, if there is one."""
@@ -60,34 +64,32 @@ class State:
     finished: Cell | None = None  # the cell that has just ended
 
 
-def grid(name: str, datasets: dict[str, Dataset], seeds: int, scale: str, samples: int | None = None) -> list[Cell]:
+def grid(name: str, abouts: Abouts, seeds: int, scale: str, samples: int | None = None) -> list[Cell]:
     """The cells of a table; those on the features of a pretext only where there is one."""
     cells = [
         Cell(dataset, variant, scale, seed, samples)
-        for dataset in datasets
+        for dataset in abouts
         for seed in range(seeds)
         for variant in table(name).variants
     ]
-    return [c for c in cells if VARIANTS[c.variant].on != "pretext" or has_pretext(c, datasets[c.dataset])]
+    return [c for c in cells if VARIANTS[c.variant].on != "pretext" or has_pretext(c, abouts[c.dataset])]
 
 
-def data_for(
-    name: str, datasets: Sequence[str], scale: str, root: Path, samples: int | None = None
-) -> dict[str, Dataset]:
-    """The data sets of a table, all of them read before anything is run."""
+def look(name: str, datasets: Sequence[str], scale: str, root: Path, samples: int | None = None) -> Abouts:
+    """What the data sets of a table are, all of them read before anything is run."""
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
     for dataset in datasets:
         if dataset not in DATASETS:
             raise unknown("data set", dataset, DATASETS)
-    found = {dataset: cells_.opened(dataset, root, samples) for dataset in datasets}
-    check(name, datasets, {dataset: getattr(found[dataset].X, "ndim", 2) > 2 for dataset in datasets})
-    return found
+    abouts = {dataset: cells_.described(cells_.opened(dataset, root, samples)) for dataset in datasets}
+    check(name, datasets, {dataset: len(abouts[dataset]["shape"]) == 3 for dataset in datasets})
+    return abouts
 
 
 def reproduce(
     name: str,
-    datasets: dict[str, Dataset],
+    abouts: Abouts,
     seeds: int,
     scale: str,
     root: Path,
@@ -98,23 +100,23 @@ def reproduce(
     watch: Callable[[State], None] = lambda state: None,
 ) -> tuple[list[Row], State]:
     """Run the cells of a table that are not there yet, and write OUT/TABLE-SCALE.md, .tex and .json."""
-    wanted = grid(name, datasets, seeds, scale, samples)
-    pending = [cell for cell in wanted if cells_.read(cell, datasets[cell.dataset], out) is None]
-    keys = {cell: _pretext(cell, datasets[cell.dataset]) for cell in pending}
+    wanted = grid(name, abouts, seeds, scale, samples)
+    pending = [cell for cell in wanted if cells_.read(cell, out, abouts[cell.dataset]) is None]
+    keys = {cell: _pretext(cell, abouts[cell.dataset]) for cell in pending}
     state = State(len(wanted), len(wanted) - len(pending))
-    rows = write(name, scale, datasets, out, samples)
+    rows = write(name, scale, out, state.failed)
     watch(state)
     try:
         while pending or state.running:
-            free = jobs - len(state.running)
-            for cell in [cell for cell in pending if _may_start(cell, keys, state.running, out)][:free]:
-                state.running.append(_start(cell, root, out, device, jobs))
+            slots = sorted(set(range(jobs)) - {r.slot for r in state.running})
+            ready = (cell for cell in pending if _may_start(cell, keys, state.running, out))
+            if slots and (cell := next(ready, None)):  # one at a time, so that the next look sees it at work
+                state.running.append(_start(cell, root, out, device, slots[0], jobs))
                 pending.remove(cell)
-                break  # the next look sees this one at work
             for running in [r for r in state.running if not r.process.is_alive()]:
                 state.running.remove(running)
                 _end(running, state)
-                rows = write(name, scale, datasets, out, samples)
+                rows = write(name, scale, out, state.failed)
             watch(state)
             state.finished = None
             time.sleep(POLL)
@@ -124,13 +126,10 @@ def reproduce(
     return rows, state
 
 
-def _pretext(cell: Cell, dataset: Dataset) -> str:
+def _pretext(cell: Cell, about: dict[str, Any]) -> str:
     """Cells of the same key share a pretext; empty if there is none to wait for."""
-    params = build(cell, dataset).get_params()
-    if "pretext" not in params:
-        return ""
-    names = ("backbone", "width", "augment", "pretext", "pretext_plan", "batch_size")
-    return json.dumps([cell.dataset, cell.seed, [params[name] for name in names]], default=str)
+    decided = {"seed": cell.seed, **cells_.config(cell, about)}
+    return pretext_key(decided) if has_pretext(cell, about) else ""
 
 
 def _may_start(cell: Cell, keys: dict[Cell, str], running: list[Running], out: Path) -> bool:
@@ -139,26 +138,31 @@ def _may_start(cell: Cell, keys: dict[Cell, str], running: list[Running], out: P
     return all(r.last(out).get("stage") == "clustering" for r in same)
 
 
-def _start(cell: Cell, root: Path, out: Path, device: str, jobs: int) -> Running:
+def _start(cell: Cell, root: Path, out: Path, device: str, slot: int, jobs: int) -> Running:
     context = multiprocessing.get_context("spawn")
     answer, theirs = context.Pipe(duplex=False)
+    if device in ("auto", "cuda") and torch.cuda.device_count() > 1:
+        device = f"cuda:{slot % torch.cuda.device_count()}"
     process = context.Process(target=_work, args=(cell, root, out, device, jobs, theirs), daemon=True)
-    process.start()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent alone, which decides
+    try:
+        process.start()
+    finally:
+        signal.signal(signal.SIGINT, before)
     theirs.close()
-    return Running(cell, process, answer)
+    return Running(cell, process, answer, slot)
 
 
 def _work(cell: Cell, root: Path, out: Path, device: str, jobs: int, answer: Connection) -> None:
     """In a process of its own: one cell, on its share of the machine."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     if jobs > 1:
         torch.set_num_threads(max(1, (os.cpu_count() or 1) // jobs))
-        if device == "auto" and torch.cuda.device_count() > 1:
-            torch.cuda.set_device(cell.seed % torch.cuda.device_count())
     try:
         cells_.run(cell, root, out, device, _stop_if_alone)
-    except (InputError, Diverged, MemoryError, OSError) as error:
-        answer.send((isinstance(error, InputError), str(error) or type(error).__name__))
+    except Exception as error:  # whatever it is, the other cells go on, and the table names this one
+        lines = str(error).splitlines() or [""]
+        known = isinstance(error, (InputError, Diverged))
+        answer.send((isinstance(error, InputError), lines[0] if known else f"{type(error).__name__}: {lines[0]}"))
     else:
         answer.send(None)
 
@@ -174,11 +178,11 @@ def _end(running: Running, state: State) -> None:
     """Take note of how a cell ended; a mistake of the user's ends everything."""
     state.finished = running.cell
     state.done += 1
-    try:
-        failure = running.answer.recv() if running.answer.poll() else (False, "its process was killed (memory?)")
-    except EOFError:
-        failure = (False, "its process was killed (memory?)")
     running.process.join()
+    try:
+        failure = running.answer.recv()
+    except EOFError:
+        failure = (False, f"its process ended with code {running.process.exitcode} (-9: killed, memory?)")
     if failure is None:
         return
     users, message = failure
@@ -187,25 +191,22 @@ def _end(running: Running, state: State) -> None:
     state.failed[running.cell.name] = message
 
 
-def write(name: str, scale: str, datasets: dict[str, Dataset], out: Path, samples: int | None = None) -> list[Row]:
-    """Write the table of all finished cells below ``out``, whichever call ran them."""
-    found = []
-    for file in sorted((out / "cells").glob("*.json")):
-        cell = Cell.named(file.stem)
-        if cell is None or cell.scale != scale or cell.variant not in TABLES[name].variants:
-            continue
-        data = datasets.get(cell.dataset) if cell.samples == samples else None
-        found.append(cells_.read(cell, data, out) if data else cells_.parse(file))
-    rows = summarise(name, [result for result in found if result])
-    stem = out / f"{name}-{scale}"
-    out.mkdir(parents=True, exist_ok=True)
-    content = {"table": name, "scale": scale, "rows": [_plain(row) for row in rows]}
-    for suffix, text in (
-        (".md", markdown(name, scale, rows)),
-        (".tex", latex(name, scale, rows)),
-        (".json", json.dumps(content, indent=1) + "\n"),
-    ):
-        write_atomic(stem.with_name(stem.name + suffix), text.encode())
+def write(name: str, scale: str, out: Path, failed: Mapping[str, str] = MappingProxyType({})) -> list[Row]:
+    """Write the table of all finished cells below ``out``, whichever call ran them, if their settings are today's."""
+    named = [Cell.named(file.stem) for file in sorted((out / "cells").glob("*.json"))]
+    wanted = [c for c in named if c and c.scale == scale and c.variant in TABLES[name].variants]
+    rows = summarise(name, filter(None, (cells_.read(cell, out) for cell in wanted)))
+    content = {"table": name, "scale": scale, "rows": [_plain(row) for row in rows], "failed": dict(failed)}
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for suffix, text in (
+            (".md", markdown(name, scale, rows, failed)),
+            (".tex", latex(name, scale, rows, failed)),
+            (".json", json.dumps(content, indent=1) + "\n"),
+        ):
+            write_atomic(out / f"{name}-{scale}{suffix}", text.encode())
+    except OSError as error:
+        raise InputError(f"--out {out}: cannot write there ({error.strerror})") from None
     return rows
 
 

@@ -122,6 +122,8 @@ def changes(variant: str, dataset: str, scale: str) -> dict[str, Any]:
     """What a variant changes in the recipe of a data set."""
     v = VARIANTS[variant]
     found = {**(labelling(v.similarity, dataset, scale) if v.similarity else {}), **v.changes}
+    if scale == "paper" and found.get("composition") == "mixup":
+        found["weight_decay"] = 1e-4  # section 4.2: MixUp does not work with more
     if scale == "cpu" and v.changes.get("pretext") == "rotnet" and dataset in ROTNET_EPOCHS:
         found["pretext_plan"] = {"epochs": ROTNET_EPOCHS[dataset]}
     return found
@@ -184,8 +186,15 @@ def _row(cells: list[Mapping[str, Any]], published: Mapping[str, Mapping[str, st
         tuple(s["ari"] for s in scores),
         f"{min(alive)}/{len(cells[0]['sizes'])}",
         sum(cell["seconds"] for cell in cells) / len(cells),
-        published.get(dataset, {}).get(variant, "-"),
+        _published(published.get(dataset, {}).get(variant, "-"), cells[0]["title"]),
     )
+
+
+def _published(figure: str, title: str) -> str:
+    """A published figure, which is not for parts of a data set, and of the original of a rebuilt one."""
+    if " of " in title:
+        return "-"
+    return f"{figure} (original set)" if "(rebuilt)" in title and figure != "-" else figure
 
 
 HEADS = ("data", "method", "ACC % (n)", "worst", "NMI", "ARI", "alive", "s/seed", "published")
@@ -199,20 +208,21 @@ def fields(row: Row) -> tuple[str, ...]:
     return (row.title, variant, row.measured, *figures, row.alive, f"{row.seconds:.0f}", row.published)
 
 
-def markdown(name: str, scale: str, rows: list[Row]) -> str:
+def markdown(name: str, scale: str, rows: list[Row], failed: Mapping[str, str] | None = None) -> str:
     """The table for people who read Markdown."""
     lines = [f"**{TABLES[name].title}, scale `{scale}`**", "", _line(HEADS), _line(["---"] * len(HEADS))]
     legend = (
         "ACC, worst seed, NMI and ARI in per cent, mean ± standard deviation over n seeds; alive: in the worst seed."
     )
-    return "\n".join([*lines, *(_line(fields(row)) for row in rows), "", legend]) + "\n"
+    notes = [f"Failed, and not in the means: {cell} ({why})." for cell, why in (failed or {}).items()]
+    return "\n".join([*lines, *(_line(fields(row)) for row in rows), "", legend, *notes]) + "\n"
 
 
 def _line(fields: Iterable[str]) -> str:
     return f"| {' | '.join(fields)} |"
 
 
-def latex(name: str, scale: str, rows: list[Row]) -> str:
+def latex(name: str, scale: str, rows: list[Row], failed: Mapping[str, str] | None = None) -> str:
     """The table for a paper (booktabs)."""
     heads = ("Data", "Method", "ACC (\\%), mean $\\pm$ sd ($n$)", "NMI", "ARI", "published")
     body = []
@@ -223,6 +233,7 @@ def latex(name: str, scale: str, rows: list[Row]) -> str:
     return "\n".join(
         [
             f"% {TABLES[name].title}, scale {scale}; needs \\usepackage{{booktabs}}",
+            *(f"% failed, and not in the means: {cell} ({why})" for cell, why in (failed or {}).items()),
             r"\begin{tabular}{llrrrr}",
             r"  \toprule",
             f"  {' & '.join(heads)} \\\\",

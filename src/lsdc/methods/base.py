@@ -32,6 +32,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     """Validation, prediction, saving and the run folder; a method adds ``_fit``, ``_outputs`` and its state."""
 
     method: ClassVar[str]
+    behaviour: ClassVar[int] = 1  # counted up when the same settings give other results: old runs are not resumed
     n_clusters: int
     random_state: Any
     device: str
@@ -114,7 +115,12 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         if folder:
             content = {"n": len(data), "shape": list(data.spec.shape), "digest": digest(data.X)}
             content |= {"pretext_n": len(more), "pretext_digest": digest(more.X)} if more else {}
-            settings = {"method": self.method, "seed": self.seed_, "settings": self.settings_}
+            settings = {
+                "method": self.method,
+                "behaviour": self.behaviour,
+                "seed": self.seed_,
+                "settings": self.settings_,
+            }
             folder.start(settings, plain(self.get_params()), content, resume=resume is not None)
         pretext_data = sources.Joined(data, more) if more else None
         self._fit(data, Context(self.seed_, device, n_workers, folder, monitor, pretext_data))

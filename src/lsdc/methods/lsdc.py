@@ -131,7 +131,7 @@ class LSDC(Estimator):
         Neighbours of a sample in the pool; "auto" grows from few and pure ones to most of N/K.
     tau, temperature : float
         Threshold of "sne", "cosine" and "l2", temperature of "sne". Without a threshold as many pairs are connected
-        as k neighbours of each sample would make.
+        as kNN would connect.
     space : {"auto", "features", "predictions", "inputs"}
         Where samples are compared; "predictions" is the paper's ablation, "inputs" their 20 leading singular directions
         by angle, which suits sparse documents.
@@ -185,6 +185,7 @@ class LSDC(Estimator):
     """
 
     method = "lsdc"
+    behaviour = 2
 
     def __init__(
         self,

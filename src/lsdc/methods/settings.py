@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lsdc.data.augment import AUGMENTATIONS
 from lsdc.errors import InputError
-from lsdc.functional import COMPOSITIONS, SCORES, SIMILARITIES, closest
+from lsdc.functional import COMPOSITIONS, SCORES, SIMILARITIES, closest, knn
 from lsdc.methods.deep import part, validated
 from lsdc.methods.persist import plain
 from lsdc.nn.network import BACKBONES, HEADS, auto_backbone
@@ -164,7 +164,7 @@ def bind_similarity(similarity: Any, labelling: Labelling, n_clusters: int) -> C
     """The similarity as ``label(f, rows, progress)``: A of the first ``rows`` of ``f``, with an automatic k."""
     if callable(similarity):
         return lambda f, rows, progress: similarity(f)[:rows, :rows]
-    free = similarity in SCORES and labelling.tau is None  # as many pairs as kNN would connect, wherever they are
+    free = similarity in SCORES and labelling.tau is None  # as many pairs as kNN connects, wherever they are
     function = SCORES[similarity] if free else SIMILARITIES[similarity]
     parameters = inspect.signature(function).parameters
 
@@ -174,6 +174,8 @@ def bind_similarity(similarity: Any, labelling: Labelling, n_clusters: int) -> C
         k = labelling.k or max(1, min(len(f) - 1, round(share * len(f) / n_clusters)))
         options = {"tau": labelling.tau, "temperature": labelling.temperature, "k": k, "rows": rows}
         result = function(f, **{name: options[name] for name in parameters if name in options})
-        return (closest(result, len(f) * k // 2) if free else result)[:rows, :rows]
+        if free:
+            result = closest(result, int(knn(f, k).triu(1).sum()))
+        return result[:rows, :rows]
 
     return label
