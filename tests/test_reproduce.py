@@ -353,6 +353,13 @@ def test_the_run_of_another_time_is_not_gone_on_with(finished, tmp_path):
     assert '"behaviour": 2' in config.read_text()
 
 
+def test_two_processes_do_not_work_on_one_cell(tmp_path):
+    cell = Cell("blobs", "kmeans", "cpu", 0)
+    with cells._alone(cell.folder(tmp_path)), pytest.raises(InputError, match="another process"):
+        cells.run(cell, tmp_path, tmp_path)
+    assert cells.run(cell, tmp_path, tmp_path)["scores"]["acc"] == 1.0
+
+
 def test_a_failed_cell_is_named_in_the_table():
     rows = tables.summarise("table1", [cell_result(0, 0.5)])
     for write in (tables.markdown, tables.latex):

@@ -1,11 +1,13 @@
 """One cell of a table: a data set, a variant, a scale and a seed, run once and kept as a JSON file."""
 
+import fcntl
 import hashlib
 import json
 import re
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -231,6 +233,23 @@ def run(
     cell: Cell, root: Path, out: Path, device: str = "auto", monitor: Callable[[Progress], None] | None = None
 ) -> dict[str, Any]:
     """Run a cell, from where an interrupted run of it stopped, and write its file."""
+    with _alone(cell.folder(out)):
+        return _run(cell, root, out, device, monitor)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Refuse a cell that another process is at work on."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(f"{folder}: another process is at work on this cell; wait for it") from None
+        yield
+
+
+def _run(cell: Cell, root: Path, out: Path, device: str, monitor: Callable[[Progress], None] | None) -> dict[str, Any]:
     dataset, known = opened(cell.dataset, root, cell.samples), environment()
     if dataset.y is None:
         raise InputError(f"{cell.dataset}: has no labels to measure against")
