@@ -1,6 +1,5 @@
 """One cell of a table: a data set, a variant, a scale and a seed, run once and kept as a JSON file."""
 
-import fcntl
 import hashlib
 import json
 import re
@@ -239,7 +238,12 @@ def run(
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Refuse a cell that another process is at work on."""
+    """Refuse a cell that another process is at work on (not on Windows, which has no such locks)."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{folder.name}.lock").open("w") as file:
         try:
