@@ -298,7 +298,9 @@ def reproduce(
     out_: Annotated[Path, typer.Option("--out", "-o", help="where results are kept and taken up again")] = Path(
         "reproduce"
     ),
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="cells at a time, each on its share of cores")] = 1,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="cells at a time (default: one a GPU, else one a core)")
+    ] = None,
     samples: Annotated[
         int | None, typer.Option("--samples", min=100, help="a random part of each data set, to spare time")
     ] = None,

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
+from threadpoolctl import threadpool_limits
 
 from lsdc.data.datasets import DATASETS
 from lsdc.errors import InputError, unknown
@@ -27,6 +28,7 @@ from lsdc.training.run import Run
 
 Abouts = dict[str, dict[str, Any]]  # what is known of each data set (``cells.described``)
 
+MOST_JOBS = 8  # if nobody says how many: each takes a gigabyte or more
 POLL = 0.5  # seconds between looks at the running cells
 
 
@@ -94,12 +96,13 @@ def reproduce(
     scale: str,
     root: Path,
     out: Path,
-    jobs: int = 1,
+    jobs: int | None = None,
     device: str = "auto",
     samples: int | None = None,
     watch: Callable[[State], None] = lambda state: None,
 ) -> tuple[list[Row], State]:
     """Run the cells of a table that are not there yet, and write OUT/TABLE-SCALE.md, .tex and .json."""
+    jobs = jobs or torch.cuda.device_count() or min(MOST_JOBS, os.cpu_count() or 1)
     wanted = grid(name, abouts, seeds, scale, samples)
     pending = [cell for cell in wanted if cells_.read(cell, out, abouts[cell.dataset]) is None]
     keys = {cell: _pretext(cell, abouts[cell.dataset]) for cell in pending}
@@ -111,7 +114,7 @@ def reproduce(
             slots = sorted(set(range(jobs)) - {r.slot for r in state.running})
             ready = (cell for cell in pending if _may_start(cell, keys, state.running, out))
             if slots and (cell := next(ready, None)):  # one at a time, so that the next look sees it at work
-                state.running.append(_start(cell, root, out, device, slots[0], jobs))
+                state.running.append(_start(cell, root, out, device, slots[0]))
                 pending.remove(cell)
             for running in [r for r in state.running if not r.process.is_alive()]:
                 state.running.remove(running)
@@ -138,12 +141,12 @@ def _may_start(cell: Cell, keys: dict[Cell, str], running: list[Running], out: P
     return all(r.last(out).get("stage") == "clustering" for r in same)
 
 
-def _start(cell: Cell, root: Path, out: Path, device: str, slot: int, jobs: int) -> Running:
+def _start(cell: Cell, root: Path, out: Path, device: str, slot: int) -> Running:
     context = multiprocessing.get_context("spawn")
     answer, theirs = context.Pipe(duplex=False)
     if device in ("auto", "cuda") and torch.cuda.device_count() > 1:
         device = f"cuda:{slot % torch.cuda.device_count()}"
-    process = context.Process(target=_work, args=(cell, root, out, device, jobs, theirs), daemon=True)
+    process = context.Process(target=_work, args=(cell, root, out, device, theirs), daemon=True)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent alone, which decides
     try:
         process.start()
@@ -153,12 +156,12 @@ def _start(cell: Cell, root: Path, out: Path, device: str, slot: int, jobs: int)
     return Running(cell, process, answer, slot)
 
 
-def _work(cell: Cell, root: Path, out: Path, device: str, jobs: int, answer: Connection) -> None:
-    """In a process of its own: one cell, on its share of the machine."""
-    if jobs > 1:
-        torch.set_num_threads(max(1, (os.cpu_count() or 1) // jobs))
+def _work(cell: Cell, root: Path, out: Path, device: str, answer: Connection) -> None:
+    """In a process of its own, and on one thread, so that the result depends on no number of cores or jobs."""
+    torch.set_num_threads(1)
     try:
-        cells_.run(cell, root, out, device, _stop_if_alone)
+        with threadpool_limits(1):
+            cells_.run(cell, root, out, device, _stop_if_alone)
     except Exception as error:  # whatever it is, the other cells go on, and the table names this one
         lines = str(error).splitlines() or [""]
         known = isinstance(error, (InputError, Diverged))
