@@ -285,13 +285,15 @@ def test_stl10_is_turned_upright(tmp_path):
     assert data.X[:, 1, 5, 40].tolist() == [1, 2, 1]
     assert data.X.sum() == 4
     assert data.y.tolist() == [0, 9, 2]
-    assert (data.title, data.class_names[0], data.class_names[9]) == ("STL-10", "airplane", "truck")
-    assert data.unlabelled is None
+    assert (data.class_names[0], data.class_names[9]) == ("airplane", "truck")
+    assert (data.title, data.unlabelled) == ("STL-10 (without its unlabelled images)", None)
 
 
 def test_unlabelled_images_stay_on_disk(tmp_path):
     source = written(STL10, tmp_path / STL10.folder, {**stl_files(), "unlabeled_X.bin": stl_images(4)})
-    more = benchmarks.stl10(tmp_path, source).unlabelled
+    data = benchmarks.stl10(tmp_path, source)
+    more = data.unlabelled
+    assert data.title == "STL-10"
     assert isinstance(more, np.memmap)
     assert (more.shape, more.dtype) == ((4, 3, 96, 96), np.uint8)
     assert np.asarray(more[2:, 1, 5, 40]).tolist() == [3, 4]
