@@ -54,6 +54,12 @@ def test_a_row_is_the_mean_and_the_deviation_of_its_cells():
     )
 
 
+def test_each_data_set_stands_where_the_paper_has_it():
+    homes = {d: [name for name in tables.TABLES if tables.belongs(name, d)] for d in ("mnist", "reuters10k", "digits")}
+    assert homes["mnist"] == homes["digits"] == ["table1", "ablation", "ablation-extra"]
+    assert homes["reuters10k"] == ["reuters", "ablation", "ablation-extra"]
+
+
 def test_one_seed_has_no_deviation_and_other_data_no_published_figure():
     (row,) = tables.summarise("table1", [cell_result(0, 0.5, dataset="digits")])
     assert (row.measured, row.published) == ("50.0 (1)", "-")

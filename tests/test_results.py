@@ -17,7 +17,8 @@ WRITTEN = sorted((ROOT / "results").glob("*-cpu.md"))
 def stored(name, scale="cpu"):
     cells = [parse(file) for file in CELLS]
     wanted = tables.TABLES[name].variants
-    return [cell for cell in cells if cell["variant"] in wanted and cell["scale"] == scale]
+    mine = [cell for cell in cells if cell["variant"] in wanted and cell["scale"] == scale]
+    return [cell for cell in mine if tables.belongs(name, cell["dataset"])]
 
 
 def test_results_are_there():

@@ -21,7 +21,7 @@ from lsdc.errors import InputError, unknown
 from lsdc.experiments import cells as cells_
 from lsdc.experiments.cells import Cell, has_pretext, pretext_key
 from lsdc.experiments.recipes import SCALES
-from lsdc.experiments.tables import TABLES, VARIANTS, Row, check, latex, markdown, summarise, table
+from lsdc.experiments.tables import TABLES, VARIANTS, Row, belongs, check, latex, markdown, summarise, table
 from lsdc.training.checkpoint import write_atomic
 from lsdc.training.loop import Diverged, Progress
 from lsdc.training.run import Run
@@ -107,7 +107,7 @@ def reproduce(
     pending = [cell for cell in wanted if cells_.read(cell, out, abouts[cell.dataset]) is None]
     keys = {cell: _pretext(cell, abouts[cell.dataset]) for cell in pending}
     state = State(len(wanted), len(wanted) - len(pending))
-    rows = write(name, scale, out, state.failed)
+    rows = write(name, scale, out, state.failed, tuple(abouts))
     watch(state)
     try:
         while pending or state.running:
@@ -119,7 +119,7 @@ def reproduce(
             for running in [r for r in state.running if not r.process.is_alive()]:
                 state.running.remove(running)
                 _end(running, state)
-                rows = write(name, scale, out, state.failed)
+                rows = write(name, scale, out, state.failed, tuple(abouts))
             watch(state)
             state.finished = None
             time.sleep(POLL)
@@ -194,10 +194,13 @@ def _end(running: Running, state: State) -> None:
     state.failed[running.cell.name] = message
 
 
-def write(name: str, scale: str, out: Path, failed: Mapping[str, str] = MappingProxyType({})) -> list[Row]:
+def write(
+    name: str, scale: str, out: Path, failed: Mapping[str, str] = MappingProxyType({}), asked: Sequence[str] = ()
+) -> list[Row]:
     """Write the table of all finished cells below ``out``, whichever call ran them, if their settings are today's."""
     named = [Cell.named(file.stem) for file in sorted((out / "cells").glob("*.json"))]
-    wanted = [c for c in named if c and c.scale == scale and c.variant in TABLES[name].variants]
+    found = [c for c in named if c and c.scale == scale and c.variant in TABLES[name].variants]
+    wanted = [c for c in found if c.dataset in asked or belongs(name, c.dataset)]
     rows = summarise(name, filter(None, (cells_.read(cell, out) for cell in wanted)))
     content = {"table": name, "scale": scale, "rows": [_plain(row) for row in rows], "failed": dict(failed)}
     try:

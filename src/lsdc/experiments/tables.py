@@ -118,6 +118,12 @@ def table(name: str) -> Table:
     return TABLES[name]
 
 
+def belongs(name: str, dataset: str) -> bool:
+    """Whether results on a data set stand in a table unasked: LSD-C's own in one of the tables that compare it."""
+    homes = [t for t, other in TABLES.items() if "lsdc" in other.variants and dataset in other.datasets] or ["table1"]
+    return "lsdc" not in TABLES[name].variants or name in homes
+
+
 def changes(variant: str, dataset: str, scale: str) -> dict[str, Any]:
     """What a variant changes in the recipe of a data set."""
     v = VARIANTS[variant]
