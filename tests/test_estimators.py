@@ -17,6 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import lsdc
 from lsdc import LSDC, METHODS, HealthWarning, InputError, KMeans
 from lsdc.data.datasets import Dataset
+from lsdc.functional import knn
+from lsdc.methods.settings import bind_similarity, resolve
 from lsdc.metrics import clustering_accuracy
 
 QUICK = {"lsdc": {"epochs": 2, "width": 0.1, "pretext_plan": {"epochs": 1}, "batch_size": 32}, "kmeans": {"n_init": 2}}
@@ -330,10 +332,11 @@ def test_vectors_cannot_be_cut(composition, augment):
 
 
 @pytest.mark.parametrize("similarity", ["l2", "cosine", "sne"])
-def test_without_a_threshold_as_many_pairs_are_connected_as_k_neighbours_make(similarity):
-    model = quick("lsdc", similarity=similarity, k=6, pool=0, batch_size=30).fit(blobs()[0])
-    # by hand: 30 * 6 / 2 = 90 pairs, each counted twice, and 30 on the diagonal, of 900
-    assert model.history_[-1]["density"] == pytest.approx(210 / 900, abs=1e-6)
+def test_without_a_threshold_as_many_pairs_are_connected_as_by_knn(similarity):
+    f = torch.randn(40, 5, generator=torch.Generator().manual_seed(0))
+    settings = resolve(LSDC(3, similarity=similarity, k=6).get_params(), (5,), 90)
+    A = bind_similarity(similarity, settings.labelling, 3)(f, 40, 0.0)
+    assert A.sum() == knn(f, 6).sum()
 
 
 def test_a_pretext_learns_from_unlabelled_samples_and_clustering_does_not(tmp_path):
