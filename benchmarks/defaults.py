@@ -30,7 +30,7 @@ VARIANTS = {
     "k fixed at the density 1/K (0.7 N/K)": {"k": "fixed"},
     "no composition": {"composition": "none"},
     "RotNet instead of autoencoder": {"pretext": "rotnet"},
-    "recipe paper": recipe("paper", ndim=3),
+    "recipe paper": recipe("paper", shape=(1, 8, 8)),
 }
 
 

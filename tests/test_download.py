@@ -54,6 +54,14 @@ def server(monkeypatch):
         thread.join()
 
 
+def begin(handler, announced, sent):
+    """An answer that ends before all that it announces was sent."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(announced))
+    handler.end_headers()
+    handler.wfile.write(b"x" * sent)
+
+
 def md5(content):
     return hashlib.md5(content).hexdigest()
 
@@ -167,14 +175,8 @@ def test_a_wrong_checksum_leaves_nothing(tmp_path, server):
 
 
 def test_a_cut_connection_leaves_nothing(tmp_path, server):
-    def cut(handler):
-        handler.send_response(200)
-        handler.send_header("Content-Length", "100000")
-        handler.end_headers()
-        handler.wfile.write(b"x" * 1234)
-
     source = archived(server, [])
-    server.pages["/set.tar.gz"] = cut
+    server.pages["/set.tar.gz"] = lambda handler: begin(handler, 100_000, 1234)
     refused(source, tmp_path, "the connection was cut after 1,234 of 100,000 bytes")
 
 
@@ -225,10 +227,7 @@ def test_links_and_missing_members_are_refused(tmp_path, server):
 
 def test_an_interrupt_leaves_nothing(tmp_path, server):
     def interrupt(handler):
-        handler.send_response(200)
-        handler.send_header("Content-Length", "1000000")
-        handler.end_headers()
-        handler.wfile.write(b"x" * 300_000)
+        begin(handler, 1_000_000, 300_000)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         done.wait(30)
 

@@ -65,9 +65,9 @@ def test_rotnet_is_trained_as_in_the_paper(name):
 
 
 def test_other_data_takes_the_recipe_of_the_most_similar():
-    assert recipe("paper", ndim=4, colour=True) == PAPER["cifar10"]
-    assert recipe("paper", ndim=3) == PAPER["mnist"]
-    assert recipe("paper", ndim=2) == PAPER["reuters10k"]
+    assert recipe("paper", shape=(3, 64, 64)) == PAPER["cifar10"]
+    assert recipe("paper", shape=(1, 64, 64)) == PAPER["mnist"]
+    assert recipe("paper", shape=(7,)) == recipe("paper") == PAPER["reuters10k"]
 
 
 def test_the_default_recipe_is_the_estimators_own():

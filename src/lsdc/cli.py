@@ -1,4 +1,4 @@
-"""The command line: ``lsdc fit``, ``predict``, ``evaluate``, ``report``, ``list``."""
+"""The command line: ``lsdc fit``, ``predict``, ``evaluate``, ``report``, ``reproduce``, ``list``."""
 
 import json
 import os
@@ -21,10 +21,11 @@ import lsdc
 from lsdc.data.augment import AUGMENTATIONS
 from lsdc.data.datasets import DATASETS, Dataset
 from lsdc.data.files import open_data, read_labels
-from lsdc.errors import HealthWarning, InputError, unknown
+from lsdc.errors import HealthWarning, InputError
 from lsdc.experiments.baselines import kmeans_rows
 from lsdc.experiments.figures import draw, pyplot
-from lsdc.experiments.recipes import RECIPES, merged, recipe_for
+from lsdc.experiments.parameters import chosen, complete, resumed
+from lsdc.experiments.recipes import RECIPES
 from lsdc.experiments.reproduce import State, look
 from lsdc.experiments.reproduce import reproduce as rerun
 from lsdc.experiments.tables import HEADS, SHORT, TABLES, fields, table
@@ -113,15 +114,9 @@ def fit(
     if resume:
         method = str(stored["method"])
         image_size, column = stored["data"].get("image_size", image_size), stored["data"].get("column", column)
-    if method not in METHODS:
-        raise unknown("method", method, METHODS)
     dataset = open_data(data, _root(data_root), image_size=image_size, column=column)
-    given = merged(_recipe(recipe_, dataset, method), _settings(set_ or [], method))
-    given |= {key: value for key, value in (("n_clusters", clusters), ("random_state", seed)) if value is not None}
-    if resume:
-        params = _resumed(stored["params"], given, folder)
-    else:
-        params = {"n_clusters": _clusters(clusters, dataset), "random_state": 0, **given}
+    given = chosen(method, recipe_, set_ or [], dataset, clusters, seed)
+    params = resumed(stored["params"], given, folder) if resume else complete(given, dataset)
     try:
         model = METHODS[method](**{**params, **({"device": device} if device else {})})
     except TypeError:
@@ -312,11 +307,11 @@ def reproduce(
     Results are OUT/cells/*.json, the table OUT/TABLE-SCALE.md, .tex and .json.
     """
     base = "table1" if name == "figures" else name
-    chosen = [word.strip() for word in datasets.split(",")] if datasets else list(table(base).datasets)
+    names = [word.strip() for word in datasets.split(",")] if datasets else list(table(base).datasets)
     root = _root(data_root)
     if name == "figures":
         pyplot()  # said before hours of work if it is not there
-    data = look(base, chosen, scale, root, samples)
+    data = look(base, names, scale, root, samples)
     with Board(err) as board:
 
         def watch(state: State) -> None:
@@ -385,52 +380,6 @@ def _root(given: Path | None) -> Path:
 
 def _count(dataset: Dataset) -> int:
     return len(dataset.X) if isinstance(dataset.X, list) else int(dataset.X.shape[0])
-
-
-def _clusters(given: int | None, dataset: Dataset) -> int:
-    if given is None and dataset.n_clusters is None:
-        raise InputError(f"--clusters is missing: {dataset.name} does not say how many there are")
-    return given if given is not None else dataset.n_clusters or 0
-
-
-def _recipe(name: str, dataset: Dataset, method: str) -> dict[str, Any]:
-    if name != "default" and method != "lsdc":
-        raise InputError(f"--recipe {name} is for the method lsdc, not for {method}")
-    return recipe_for(name, dataset)
-
-
-def _settings(words: list[str], method: str) -> dict[str, Any]:
-    """``key=value`` pairs as parameters of the method; a dot reaches into a group, as in pretext_plan.lr=0.01."""
-    known = METHODS[method]().get_params()
-    result: dict[str, Any] = {}
-    for word in words:
-        key, equals, text = word.partition("=")
-        if not equals:
-            raise InputError(f"--set {word}: write KEY=VALUE")
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            value = text
-        group, dot, field = key.partition(".")
-        if group not in known:
-            raise unknown("setting (--set)", group, known)
-        if not dot:
-            result[key] = value
-        elif field and isinstance(result.setdefault(group, {}), dict):
-            result[group][field] = value
-        else:
-            raise InputError(f"--set {word}: {group} is no group with fields")
-    return result
-
-
-def _resumed(params: dict[str, Any], given: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The stored parameters; what is given again must agree with them."""
-    for key, value in given.items():
-        if json.loads(json.dumps(value)) != params.get(key):
-            raise InputError(
-                f"{folder}: was started with {key}={params.get(key)!r}, not {value!r}; use --overwrite to start again"
-            )
-    return params
 
 
 @contextmanager

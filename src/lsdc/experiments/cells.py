@@ -133,8 +133,7 @@ def build(cell: Cell, about: dict[str, Any]) -> Estimator:
     common = {"n_clusters": about["n_clusters"], "random_state": cell.seed}
     if variant.method != "lsdc" and variant.on != "pretext":
         return METHODS[variant.method](**common, n_init=_starts(about))
-    is_image = len(about["shape"]) == 3
-    base = recipe(cell.scale, cell.dataset, 3 if is_image else 2, colour=is_image and about["shape"][0] > 1)
+    base = recipe(cell.scale, cell.dataset, tuple(about["shape"]))
     params = merged(base, changes(cell.variant, cell.dataset, cell.scale))
     if cell.samples and cell.scale == "cpu":  # its epochs are for the whole set: a part gets enough steps instead
         params["epochs"] = "auto"

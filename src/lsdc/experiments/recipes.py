@@ -3,6 +3,7 @@
 from typing import Any
 
 from lsdc.data.datasets import Dataset
+from lsdc.data.sources import sample_shape
 from lsdc.errors import unknown
 
 # The paper's literal settings, section 4 and the supplementary's table of hyper-parameters: nothing of what the
@@ -111,23 +112,21 @@ RECIPES: dict[str, str] = {
 SCALES = ("cpu", "paper")
 
 
-def recipe(name: str, dataset: str = "", ndim: int = 2, colour: bool = False) -> dict[str, Any]:
-    """The parameters of a recipe, for a data set by name or for data of a kind."""
+def recipe(name: str, dataset: str = "", shape: tuple[int, ...] = ()) -> dict[str, Any]:
+    """The parameters of a recipe, for a data set by name or for samples of a shape (none: texts)."""
     if name not in RECIPES:
         raise unknown("recipe", name, RECIPES)
     if name == "default":
         return {}
     if name == "cpu":
         return dict(CPU.get(dataset, {}))
-    like = "reuters10k" if ndim <= 2 else "cifar10" if colour else "mnist"
+    like = "reuters10k" if len(shape) < 3 else "mnist" if shape[0] == 1 else "cifar10"
     return dict(PAPER.get(dataset, PAPER[like]))
 
 
 def recipe_for(name: str, dataset: Dataset) -> dict[str, Any]:
     """The parameters of a recipe for a data set at hand."""
-    X = dataset.X
-    ndim = 2 if isinstance(X, list) else X.ndim
-    return recipe(name, dataset.name, ndim, colour=ndim == 4 and 1 not in (X.shape[1], X.shape[3]))
+    return recipe(name, dataset.name, () if isinstance(dataset.X, list) else sample_shape(dataset.X))
 
 
 def labelling(similarity: str, dataset: str, scale: str) -> dict[str, Any]:
