@@ -221,7 +221,7 @@ def test_recipes_can_be_changed_in_parts(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_runs_go_on_where_they_were(tmp_path, number):
-    """Ctrl-C in the middle: exit code 130, the command that resumes, and in the end the same labels."""
+    """Ctrl-C or SIGTERM in the middle: exit code 130 or 143, the command that resumes, in the end the same labels."""
     settings = ["--set", "epochs=6", "--set", "pretext_plan.epochs=2", "--set", "width=0.1"]
     whole = lsdc("fit", "digits", *settings, "--out", "whole", cwd=tmp_path)
     assert whole.returncode == 0, whole.stderr
@@ -235,8 +235,8 @@ def test_interrupted_runs_go_on_where_they_were(tmp_path, number):
         time.sleep(0.05)
     process.send_signal(number)
     _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "lsdc fit digits --out cut --resume" in stderr
+    assert process.returncode == 128 + number
+    assert "is kept. Go on with:  lsdc fit digits --out cut --resume" in stderr
     assert not (tmp_path / "cut" / "labels.csv").exists()
     refused(inside("evaluate", "cut", cwd=tmp_path), "labels.csv", "not finished")
     resumed = lsdc("fit", "digits", "--out", "cut", "--resume", cwd=tmp_path)
@@ -308,7 +308,7 @@ def test_kmeans_by_the_same_interface(tmp_path):
         (["fit", "digits", "--clusters", "x"], ["--clusters"]),
         (["fit", "digits", "--clusters", 1798], ["n_clusters=1798", "1797"]),
         (["fit", "digits", "--device", "gpu"], ["device", "gpu"]),
-        (["fit", "digits", "--resume"], ["runs/digits", "not a run folder"]),
+        (["fit", "digits", "--resume", "--out", "."], [".: not a run folder"]),
         (["fit", "digits", "--resume", "--overwrite"], ["--resume", "--overwrite"]),
         (["fit", "digits", "--out", "/proc/run"], ["/proc/run", "cannot write"]),
         (["fit", "numbers.npy"], ["--clusters is missing"]),

@@ -5,9 +5,18 @@ import warnings
 import pytest
 
 from lsdc.errors import HealthWarning
-from lsdc.training.health import Health, assignment_entropy, clusters_alive, symptoms
+from lsdc.training.health import assignment_entropy, clusters_alive, examine, symptoms
 
 GOOD = {"shares": [0.2, 0.3, 0.25, 0.25], "density": 0.25, "spread": 0.5, "epoch": 9}
+
+
+def lived(epochs):
+    """The records of a run, epoch by epoch."""
+    history = []
+    for epoch, record in enumerate(epochs, start=1):
+        record = {**record, "epoch": epoch}
+        history.append(record | examine(record, history, len(epochs)))
+    return history
 
 
 def test_alive_by_hand():
@@ -43,24 +52,20 @@ def test_symptoms_are_named_with_what_to_try(change, kind, word):
 
 
 def test_warns_once_of_what_lasts_in_the_second_half():
-    health = Health(epochs=20)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for epoch in range(1, 21):
-            health({**GOOD, "shares": [0.5, 0.5, 0.0, 0.0], "epoch": epoch})
+        records = lived([{**GOOD, "shares": [0.5, 0.5, 0.0, 0.0]}] * 20)
+    assert [r["epoch"] for r in records if r.get("warned") == ["dead"]] == [11]
     assert [w.category for w in caught] == [HealthWarning]
     assert "epoch 11" in str(caught[0].message)
 
 
 def test_says_nothing_of_a_rough_start():
-    health = Health(epochs=20)
-    for epoch in range(1, 10):
-        health({**GOOD, "shares": [0.5, 0.5, 0.0, 0.0], "epoch": epoch})
-    for epoch in range(10, 21):
-        assert health({**GOOD, "epoch": epoch})["alive"] == 4
+    records = lived([{**GOOD, "shares": [0.5, 0.5, 0.0, 0.0]}] * 9 + [GOOD] * 11)
+    assert [r["alive"] for r in records] == [2] * 9 + [4] * 11
+    assert not any("warned" in r for r in records)
 
 
 def test_a_bad_end_is_always_said():
-    health = Health(epochs=2)
     with pytest.warns(HealthWarning, match="fall into one cluster"):
-        health({**GOOD, "shares": [1.0, 0, 0, 0], "epoch": 2})
+        lived([GOOD, {**GOOD, "shares": [1.0, 0, 0, 0]}])

@@ -22,6 +22,7 @@ from lsdc.experiments.recipes import CPU, LABELLINGS, PAPER, labelling
 from lsdc.experiments.reproduce import grid
 from lsdc.functional import closest, knn
 from lsdc.methods import LSDC
+from lsdc.training.run import Run
 
 
 def call(*words):
@@ -361,7 +362,7 @@ def test_the_run_of_another_time_is_not_gone_on_with(finished, tmp_path):
 
 def test_two_processes_do_not_work_on_one_cell(tmp_path):
     cell = Cell("blobs", "kmeans", "cpu", 0)
-    with cells._alone(cell.folder(tmp_path)), pytest.raises(InputError, match="another process"):
+    with Run(cell.folder(tmp_path)).alone(), pytest.raises(InputError, match="another process"):
         cells.run(cell, tmp_path, tmp_path)
     assert cells.run(cell, tmp_path, tmp_path)["scores"]["acc"] == 1.0
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from lsdc.data.sampler import batches
-from lsdc.errors import InputError
+from lsdc.errors import HealthWarning, InputError
 from lsdc.training import device as devices
-from lsdc.training.checkpoint import Checkpoint, read_tensors, write_atomic, write_tensors
+from lsdc.training.checkpoint import Checkpoint, optimizer_tensors, read_tensors, write_atomic, write_tensors
 from lsdc.training.loop import Context, Diverged, train
 from lsdc.training.plan import Plan
 from lsdc.training.rng import derive, generator
@@ -50,7 +50,7 @@ class Line:
         target = 3 * batch.x + 0.1 * torch.randn(batch.x.shape, generator=batch.rng)
         return {"loss": (self.module(batch.x) - target).square().mean(), "shares": torch.tensor([0.25, 0.75])}
 
-    def summary(self, record):
+    def summary(self, record, history):
         return {"twice": 2 * record["loss"]}
 
 
@@ -110,7 +110,7 @@ def test_another_seed_is_another_run():
 
 def started(path):
     run = Run.create(path)
-    run.start({"method": "line"}, {"n_clusters": 1}, {}, resume=False)
+    run.start({"method": "line"}, {"n_clusters": 1}, {})
     return run
 
 
@@ -152,8 +152,13 @@ def test_a_finished_stage_is_not_run_again(tmp_path):
 def test_divergence_is_said():
     data = Numbers(40)
     data.X[7] = math.inf
-    with pytest.raises(Diverged, match=r"line: the loss became (nan|inf) in epoch 1, step \d; try a smaller lr"):
+    words = r"line: the loss became (nan|inf) in epoch 1, step \d, and 3 tries with smaller steps did not help; try a"
+    with pytest.warns(HealthWarning) as caught, pytest.raises(Diverged, match=words):
         train(Line(), data, plan(), Context(0, CPU))
+    assert [str(w.message).partition("; ")[2] for w in caught] == [
+        f"goes on from the beginning with {rate} of the learning rate (try {i} of 3)"
+        for i, rate in ((1, 0.3), (2, 0.09), (3, 0.027))
+    ]
 
 
 def test_learning_rates_by_hand():
@@ -181,10 +186,16 @@ def test_checkpoints_round_trip(tmp_path):
     optimizer = torch.optim.Adam(module.parameters())
     module(torch.rand(4, 3)).sum().backward()
     optimizer.step()
-    Checkpoint.of(module, optimizer, [{"loss": 0.5}]).write(tmp_path / "c.safetensors", {"stage": "x"})
+    history = [{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 0.75}]
+    state = (7, {"loss": torch.rand(3)}, 1.5, ["epoch 3: nan"])
+    written = Checkpoint(module.state_dict(), optimizer_tensors(optimizer), history, *state)
+    write_atomic(tmp_path / "c.safetensors", written.to_bytes({"stage": "x"}))
     kept, header = Checkpoint.read(tmp_path / "c.safetensors")
-    assert header == {"stage": "x"}
-    assert kept.history == [{"loss": 0.5}]
+    assert header["stage"] == "x"
+    assert header["best"] == {"epoch": 1, "loss": 0.5}
+    assert (kept.history, kept.step, kept.seconds, kept.retries) == (history, 7, 1.5, ["epoch 3: nan"])
+    assert torch.equal(kept.sums["loss"], state[1]["loss"])
+    assert torch.equal(Checkpoint.from_bytes(written.to_bytes({}))[0].weights["bias"], module.bias)
     other = nn.Linear(3, 2)
     other_optimizer = torch.optim.Adam(other.parameters())
     kept.load_into(other, other_optimizer)

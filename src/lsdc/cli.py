@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 import lsdc
+from lsdc import parallel
 from lsdc.data.augment import AUGMENTATIONS
 from lsdc.data.datasets import DATASETS, Dataset
 from lsdc.data.files import open_data, read_labels
@@ -38,7 +39,7 @@ from lsdc.report.html import page
 from lsdc.report.terminal import Board, Live, names_table, rows_table, scores_table, sizes_table
 from lsdc.training.checkpoint import write_atomic
 from lsdc.training.loop import Diverged
-from lsdc.training.run import Run, labels_csv
+from lsdc.training.run import INTERVAL, Run, labels_csv
 
 app = typer.Typer(
     add_completion=False,
@@ -98,8 +99,14 @@ def fit(
             "--set", help="change one setting, e.g. --set epochs=20 (lsdc list settings)", metavar="KEY=VALUE"
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="go on with an interrupted run")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="go on with an interrupted run (begins it if there is none)")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the run that is there")] = False,
+    save_every: Annotated[
+        float,
+        typer.Option("--save-every", min=0, help="seconds between checkpoints within an epoch", metavar="SECONDS"),
+    ] = INTERVAL,
     device: DeviceOption = None,
     data_root: RootOption = None,
     image_size: SizeOption = 32,
@@ -109,36 +116,61 @@ def fit(
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other")
     folder = out_ or Path("runs") / Path(data).resolve().stem
-    run = Run.open(folder) if resume else Run.create(folder, overwrite)
-    stored = run.read_json("config.json") if resume else {}
-    if resume:
+    run, stored = _open_run(folder, resume, overwrite)
+    if stored:
         method = str(stored["method"])
         image_size, column = stored["data"].get("image_size", image_size), stored["data"].get("column", column)
     dataset = open_data(data, _root(data_root), image_size=image_size, column=column)
     given = chosen(method, recipe_, set_ or [], dataset, clusters, seed)
-    params = resumed(stored["params"], given, folder) if resume else complete(given, dataset)
+    params = resumed(stored["params"], given, folder) if stored else complete(given, dataset)
     try:
         model = METHODS[method](**{**params, **({"device": device} if device else {})})
     except TypeError:
         raise InputError(f"{folder / 'config.json'}: holds parameters that {method} does not have") from None
     run.source = {"source": data, "image_size": image_size, "column": column}
-    run.ids = dataset.ids
+    run.ids, run.interval = dataset.ids, save_every
     name = dataset.title or dataset.name
     headline = f"{name}: {_count(dataset):,} samples, {params['n_clusters']} clusters, run folder {folder}"
+    if parallel.size() > 1:
+        headline += f", {parallel.size()} processes"
     try:
         with Live(err, headline) as monitor, _readable_warnings():
             model.fit(dataset, monitor=monitor, **({"resume": run} if resume else {"run": run}))
     except InputError as error:
         raise _about_data(error, data) from None
-    except KeyboardInterrupt:
-        if (folder / "metrics.jsonl").exists():
-            root = ["--data-root", str(data_root)] if data_root else []
-            again = shlex.join([*_program(), "fit", data, "--out", str(folder), "--resume", *root])
-            _line(err, f"stopped; every finished epoch is kept. Go on with:  {again}")
-        else:
-            _line(err, "stopped before the first epoch was finished")
-        raise typer.Exit(130) from None
-    _finish(run, dataset, model)
+    except (KeyboardInterrupt, parallel.PeerLost) as error:
+        root = ["--data-root", str(data_root)] if data_root else []
+        _say_how_to_go_on(error, run, [*_program(), "fit", data, "--out", str(folder), "--resume", *root])
+        if isinstance(error, parallel.PeerLost):
+            raise
+        raise typer.Exit(143 if isinstance(error, Terminated) else 130) from None
+    if parallel.rank() == 0:
+        _finish(run, dataset, model)
+
+
+def _open_run(folder: Path, resume: bool, overwrite: bool) -> tuple[Run, dict[str, Any]]:
+    """The run, and if it goes on the config it was started with; the first process looks for all."""
+    stored: dict[str, Any] = {}
+    run = Run(folder)
+    if parallel.rank() == 0:
+        run = Run.resume(folder) if resume else Run.create(folder, overwrite)
+        stored = run.read_json("config.json") if run.resuming else {}
+        if resume and not run.resuming:
+            _line(err, f"{folder}: nothing to go on with yet; starts from the beginning")
+    return run, json.loads(parallel.say(json.dumps(stored).encode()))
+
+
+def _say_how_to_go_on(error: BaseException, run: Run, words: list[str]) -> None:
+    if parallel.rank() > 0:
+        return
+    again = shlex.join(words)
+    if isinstance(error, parallel.PeerLost):
+        _line(err, f"everything up to the last checkpoint is kept. Go on with:  {again}")
+    elif kept := run.read_checkpoint("clustering") or run.read_checkpoint("pretext"):
+        place = f"epoch {len(kept.history) + 1}, step {kept.step}" if kept.step else f"epoch {len(kept.history)}"
+        _line(err, f"stopped; everything up to {place} is kept. Go on with:  {again}")
+    else:
+        _line(err, "stopped before there was anything to keep")
 
 
 def _about_data(error: InputError, data: str) -> InputError:
@@ -193,6 +225,8 @@ def predict(
         p = model.predict_proba(dataset.X)
     except InputError as error:
         raise _about_data(error, data) from None
+    if parallel.rank() > 0:
+        return
     text = labels_csv(dataset.ids or range(len(p)), p.argmax(1).tolist(), p.max(1).tolist())
     if out_ is None or str(out_) == "-":
         sys.stdout.write(text.encode(errors="backslashreplace").decode())
@@ -402,19 +436,32 @@ def _readable_warnings() -> Iterator[None]:
 USAGE: type[Exception] = typer.BadParameter.__mro__[2]  # the ClickException of the click that typer brings
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: as Ctrl-C, with another exit code."""
+
+
+def _terminate(number: int, frame: Any) -> None:
+    raise Terminated
+
+
 def main(words: list[str] | None = None) -> None:
     """Run, and turn the user's mistakes into one line and exit code 2."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _terminate)
     try:
+        parallel.join()
+        if parallel.rank() > 0:
+            err.quiet = out.quiet = True
         code = app(words, standalone_mode=False)
     except InputError as error:
         _fail(str(error), 2)
     except USAGE as error:
         _fail(error.format_message().replace("\n", " "), 2)  # type: ignore[attr-defined]
-    except Diverged as error:
+    except (Diverged, parallel.PeerLost) as error:
         _fail(str(error), 1)
     except MemoryError:
         _fail("not enough memory; try a smaller batch_size, width or pool (--set)", 1)
+    except Terminated:
+        _fail("stopped by SIGTERM", 143)
     except KeyboardInterrupt:
         _fail("stopped", 130)
     except BrokenPipeError:
@@ -423,11 +470,13 @@ def main(words: list[str] | None = None) -> None:
     except OSError as error:
         _fail(f"{error.filename or 'disk'}: {error.strerror or error}", 1)
     else:
+        parallel.leave()
         sys.exit(code if isinstance(code, int) else 0)
 
 
 def _fail(message: str, code: int) -> None:
-    print(f"lsdc: {message}", file=sys.stderr)
+    process = f" (process {parallel.rank()})" if parallel.rank() > 0 else ""
+    print(f"lsdc{process}: {message}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -12,13 +12,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lsdc.data.sampler import draw
 from lsdc.errors import InputError
 
 Augment = Callable[[Tensor, torch.Generator], Tensor]
 
 
 def _uniform(x: Tensor, shape: tuple[int, ...], rng: torch.Generator) -> Tensor:
-    return torch.rand(shape, generator=rng, device=rng.device).to(x.device)
+    return draw(torch.rand, shape, rng).to(x.device)
 
 
 def crop(x: Tensor, rng: torch.Generator, size: tuple[int, int], padding: tuple[int, int] = (0, 0)) -> Tensor:
@@ -113,7 +114,7 @@ def dropout(x: Tensor, rng: torch.Generator, rate: float = 0.2) -> Tensor:
 
 def noise(x: Tensor, rng: torch.Generator, sigma: float = 0.1) -> Tensor:
     """Add Gaussian noise."""
-    return x + sigma * torch.randn(x.shape, generator=rng, device=rng.device).to(x.device)
+    return x + sigma * draw(torch.randn, x.shape, rng).to(x.device)
 
 
 def same(x: Tensor, rng: torch.Generator) -> Tensor:

@@ -1,14 +1,33 @@
 """Which samples go into which batch."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 
+class RowsOf(torch.Generator):
+    """Random numbers for some rows of a batch, the same that one process would draw for them (see ``draw``)."""
+
+    first: int
+    last: int
+    n: int
+
+
+def draw(random: Callable[..., Tensor], shape: Sequence[int], rng: torch.Generator) -> Tensor:
+    """``torch.rand`` or ``torch.randn`` of a shape, a row a sample; of ``RowsOf`` a batch, its rows."""
+    if not isinstance(rng, RowsOf):
+        return random(tuple(shape), generator=rng, device=rng.device)
+    return random((rng.n, *shape[1:]), generator=rng, device=rng.device)[rng.first : rng.last]
+
+
 @dataclass(frozen=True)
 class Batch:
-    """Samples ``x`` on the device, their ``indices`` in the data, randomness for this step, and the time in epochs."""
+    """Samples ``x`` on the device, their ``indices`` in the data, randomness for this step, and the time in epochs.
+
+    Where several processes share a batch, ``x`` holds the rows of this one and ``indices`` all of the batch.
+    """
 
     x: Tensor
     indices: Tensor

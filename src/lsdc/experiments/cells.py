@@ -5,8 +5,7 @@ import json
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -71,19 +70,17 @@ class Cell:
 class CellRun(Run):
     """A run that takes its pretext from another cell that had the same one, and leaves its own for others."""
 
-    def restore(self, stage: str) -> Checkpoint | None:
+    def restore(self, stage: str) -> list[Checkpoint]:
         kept = super().restore(stage)
-        if stage == "pretext" and kept is None and self._shared().exists():
-            kept, _ = Checkpoint.read(self._shared())
-            kept.write(self._checkpoint(stage), {"fingerprint": self.fingerprint, "stage": stage})
-            with (self.path / "metrics.jsonl").open("a") as file:
-                file.writelines(json.dumps(record) + "\n" for record in kept.history)
+        if stage == "pretext" and not kept and self._shared().exists():
+            kept = [Checkpoint.read(self._shared())[0]]
+            super().keep(stage, kept[0])
         return kept
 
     def keep(self, stage: str, checkpoint: Checkpoint) -> None:
         super().keep(stage, checkpoint)
         if stage == "pretext" and len(checkpoint.history) == self._config()["settings"]["pretext_plan"]["epochs"]:
-            checkpoint.write(self._shared(), {"stage": stage})
+            write_atomic(self._shared(), checkpoint.to_bytes({"stage": stage}))
 
     def _config(self) -> dict[str, Any]:
         return self.read_json("config.json")
@@ -231,28 +228,6 @@ def run(
     cell: Cell, root: Path, out: Path, device: str = "auto", monitor: Callable[[Progress], None] | None = None
 ) -> dict[str, Any]:
     """Run a cell, from where an interrupted run of it stopped, and write its file."""
-    with _alone(cell.folder(out)):
-        return _run(cell, root, out, device, monitor)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Refuse a cell that another process is at work on (not on Windows, which has no such locks)."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(f"{folder.name}.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"{folder}: another process is at work on this cell; wait for it") from None
-        yield
-
-
-def _run(cell: Cell, root: Path, out: Path, device: str, monitor: Callable[[Progress], None] | None) -> dict[str, Any]:
     dataset, known = opened(cell.dataset, root, cell.samples), environment()
     if dataset.y is None:
         raise InputError(f"{cell.dataset}: has no labels to measure against")

@@ -126,7 +126,8 @@ def recipe(name: str, dataset: str = "", shape: tuple[int, ...] = ()) -> dict[st
 
 def recipe_for(name: str, dataset: Dataset) -> dict[str, Any]:
     """The parameters of a recipe for a data set at hand."""
-    return recipe(name, dataset.name, () if isinstance(dataset.X, list) else sample_shape(dataset.X))
+    is_plain = isinstance(dataset.X, list) or dataset.X.ndim < 2  # texts, or what no method takes
+    return recipe(name, dataset.name, () if is_plain else sample_shape(dataset.X))
 
 
 def labelling(similarity: str, dataset: str, scale: str) -> dict[str, Any]:

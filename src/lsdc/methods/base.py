@@ -4,6 +4,7 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from lsdc import parallel
 from lsdc.data import sources
 from lsdc.data.datasets import Dataset
 from lsdc.data.sources import Data, Spec
@@ -20,8 +22,8 @@ from lsdc.data.texts import TfIdf, are_texts
 from lsdc.errors import HealthWarning, InputError
 from lsdc.methods.persist import digest, plain, write_model
 from lsdc.training import device as devices
-from lsdc.training.health import clusters_alive
-from lsdc.training.loop import Context, Diverged, Progress, Record
+from lsdc.training.health import Record, clusters_alive
+from lsdc.training.loop import Context, Diverged, Progress
 from lsdc.training.run import Run
 
 Path_ = str | os.PathLike[str]
@@ -90,7 +92,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         run : path
             A folder in which to keep checkpoints, metrics, labels and the model, so that nothing is lost.
         resume : path
-            The folder of an interrupted run to go on with.
+            The folder of an interrupted run to go on with; where none was begun yet, one begins.
         monitor : callable
             Called with a ``Progress`` after every step and epoch.
         """
@@ -110,28 +112,34 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             raise InputError(f"n_clusters={self.n_clusters} is more than the {len(data)} samples of X")
         self.settings_ = self._settings(data)
         device, n_workers = devices.choose(self.device), whole_number("n_workers", self.n_workers, least=0)
-        folder = Run.of(run if resume is None else resume, exists=resume is not None)
-        self.seed_ = self._seed(folder.stored_seed() if folder and resume is not None else None)
-        if folder:
-            content = {"n": len(data), "shape": list(data.spec.shape), "digest": digest(data.X)}
-            content |= {"pretext_n": len(more), "pretext_digest": digest(more.X)} if more else {}
-            settings = {
-                "method": self.method,
-                "behaviour": self.behaviour,
-                "seed": self.seed_,
-                "settings": self.settings_,
-            }
-            folder.start(settings, plain(self.get_params()), content, resume=resume is not None)
-        pretext_data = sources.Joined(data, more) if more else None
-        self._fit(data, Context(self.seed_, device, n_workers, folder, monitor, pretext_data))
-        p = np.concatenate([p for _, p in self._outputs(data)])
-        if not np.isfinite(p).all():
-            raise Diverged("the network ended with numbers that are not finite; try a smaller lr")
-        self.labels_ = p.argmax(1).astype(np.int64)
-        if folder:
-            self.save(folder.path / "model.safetensors")
-            folder.write_labels(folder.ids or range(len(data)), self.labels_.tolist(), p.max(1).tolist())
+        folder = Run.of(run, resume) if parallel.rank() == 0 else None  # the first process keeps the run for all
+        seed = self._seed(folder.stored_seed() if folder and folder.resuming else None)
+        self.seed_ = int(parallel.say(str(seed).encode()))
+        with folder.alone() if folder else nullcontext():
+            if folder:
+                self._start(folder, data, more)
+            pretext_data = sources.Joined(data, more) if more else None
+            self._fit(data, Context(self.seed_, device, n_workers, folder, monitor, pretext_data))
+            p = np.concatenate([p for _, p in self._outputs(data)])
+            if not np.isfinite(p).all():
+                raise Diverged("the network ended with numbers that are not finite; try a smaller lr")
+            self.labels_ = p.argmax(1).astype(np.int64)
+            if folder:
+                self.save(folder.path / "model.safetensors")
+                folder.write_labels(folder.ids or range(len(data)), self.labels_.tolist(), p.max(1).tolist())
         self._warn_of_empty_clusters()
+
+    def _start(self, folder: Run, data: Data, more: Data | None) -> None:
+        """Make the run's folder, or check that it is of these settings and this data."""
+        content = {"n": len(data), "shape": list(data.spec.shape), "digest": digest(data.X)}
+        content |= {"pretext_n": len(more), "pretext_digest": digest(more.X)} if more else {}
+        settings = {
+            "method": self.method,
+            "behaviour": self.behaviour,
+            "seed": self.seed_,
+            "settings": self.settings_,
+        }
+        folder.start(settings, plain(self.get_params()), content)
 
     def _warn_of_empty_clusters(self) -> None:
         shares = np.bincount(self.labels_, minlength=self.n_clusters) / len(self.labels_)

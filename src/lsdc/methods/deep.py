@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import torch
 from pydantic import ValidationError
 
+from lsdc import parallel
 from lsdc.data.augment import AUGMENTATIONS, Views, build_views
 from lsdc.data.sources import Data
 from lsdc.errors import InputError, unknown
@@ -14,9 +15,12 @@ from lsdc.nn.backbone import Backbone
 from lsdc.nn.network import BACKBONES, Network, seeded
 from lsdc.pretext import PRETEXTS
 from lsdc.training import device as devices
-from lsdc.training.loop import Context, Record, train
+from lsdc.training.health import Record
+from lsdc.training.loop import Context, train
 from lsdc.training.plan import Frozen, Plan
 from lsdc.training.rng import derive
+
+CHUNK = 1024  # samples encoded in one go by a process
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Frozen)
@@ -66,9 +70,11 @@ def pretrain(backbone: Backbone, pretext: Any, plan: Plan, views: Views, data: D
 
 
 def encode(network: Network, views: Views, data: Data, device: torch.device) -> Arrays:
-    """Features and probabilities of all samples, part by part, in evaluation mode."""
+    """Features and probabilities of all samples, part by part, in evaluation mode; processes share the work."""
     devices.place(network, device).eval()
-    for x in data.chunks():
+    for block in torch.split(torch.arange(len(data)), CHUNK * parallel.size()):
+        x = data.batch(parallel.own(block, len(block)))
         with torch.no_grad():
             output = network(views.plain(devices.move(x, device)))
-        yield output.f.cpu().numpy(), output.p.cpu().numpy()
+        f, p = (parallel.gather(part, len(block)) for part in (output.f, output.p))
+        yield f.cpu().numpy(), p.cpu().numpy()

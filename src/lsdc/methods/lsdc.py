@@ -28,10 +28,11 @@ from lsdc.methods.deep import build_backbone, encode, part, pretrain, views_of
 from lsdc.methods.memory import Memory
 from lsdc.methods.settings import Settings, bind_similarity, maturity, resolve
 from lsdc.nn.network import HEADS, Network, seeded
+from lsdc.parallel import gather, own, spread
 from lsdc.pretext import PRETEXTS
 from lsdc.training import device as devices
-from lsdc.training.health import Health
-from lsdc.training.loop import Context, Record, train
+from lsdc.training.health import Record, examine
+from lsdc.training.loop import Context, train
 from lsdc.training.rng import derive
 from lsdc.training.run import Run
 
@@ -61,23 +62,29 @@ class Clustering:
         n_values = n_values if directions is None else directions.shape[1]
         self.memory = Memory(max(0, labelling.pool - settings.plan.batch_size), n_values)
         self.module: nn.Module = nn.ModuleDict({"network": network, "memory": self.memory})
-        self.health = Health(settings.plan.epochs)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        net, rng = self.network, batch.rng
+        net, rng, n = self.network, batch.rng, len(batch.indices)
         x, x1, x2 = self.views.plain(batch.x), self.views.augment(batch.x, rng), self.views.augment(batch.x, rng)
         f, logits, p = net(x)
-        A = self.label(self.compared(x, f, logits), batch)
-        (x1, x2), sigma, w = self.compose((x1, x2), rng)
+        A = self.label(gather(self.compared(x, f, logits).detach(), n), batch)
+        (x1, x2), sigma, w = self.composed((x1, x2), batch)
         p1 = net(x1).p
         p2 = net(x2).p if self.settings.consistency else p1
+        p, p1, p2 = gather(p, n), gather(p1, n), gather(p2, n)
         Y = mix_targets(A, sigma, w)
         pair = pair_loss(p, p1, Y, positive_weight(Y, self.settings.n_clusters) if self.settings.weighted else 1.0)
         consistency = consistency_loss(p1, p2)
         omega = rampup(batch.t, self.settings.rampup, self.settings.consistency)
         balance = self.settings.balance * (1 - maturity(batch.t / self.settings.plan.epochs))
         loss = pair + omega * consistency + balance * balance_loss(p)
-        return {"loss": loss, "pair": pair, "consistency": consistency, **watched(f, p, A)}
+        return {"loss": loss, "pair": pair, "consistency": consistency, **watched(gather(f.detach(), n), p, A)}
+
+    def composed(self, views: tuple[Tensor, ...], batch: Batch) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
+        """Composed samples of the whole batch, of which each process goes on with its rows."""
+        n = len(batch.indices)
+        views, sigma, w = self.compose(tuple(gather(x, n) for x in views), batch.rng)
+        return tuple(own(x, n) for x in views), sigma, w
 
     def compared(self, x: Tensor, f: Tensor, logits: Tensor) -> Tensor:
         """Where neighbours are looked for: features, predictions, or the inputs' leading directions by angle."""
@@ -87,14 +94,13 @@ class Clustering:
 
     def label(self, f: Tensor, batch: Batch) -> Tensor:
         """A of the batch, its neighbours chosen among the batch and the samples remembered from before."""
-        f = f.detach()
         ids = batch.indices.to(f.device)
         A = self.similarity(self.memory.pooled(f, ids), len(f), batch.t / self.settings.plan.epochs)
         self.memory.store(f, ids)
         return A
 
-    def summary(self, record: Record) -> Record:
-        return self.health(record)
+    def summary(self, record: Record, history: list[Record]) -> Record:
+        return examine(record, history, self.settings.plan.epochs)
 
 
 def leading_directions(data: Data, seed: int) -> Tensor:
@@ -282,6 +288,7 @@ class LSDC(Estimator):
         composition = self._part("composition", settings.composition)
         similarity = self._part("similarity", settings.labelling.similarity)
         directions = leading_directions(data, context.seed) if settings.labelling.space == "inputs" else None
+        spread([] if directions is None else [directions])
         objective = Clustering(network, views, similarity, composition, settings, directions)
         self.history_ += train(objective, data, settings.plan, context)
         self.network_, self._views = network, views

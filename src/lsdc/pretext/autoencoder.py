@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 from math import prod
-from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -10,6 +9,8 @@ from torch import Tensor, nn
 from lsdc.data.augment import Views, dropout
 from lsdc.data.sampler import Batch
 from lsdc.nn.backbone import Backbone
+from lsdc.parallel import mean
+from lsdc.training.health import Record
 
 
 class DenoisingAutoencoder:
@@ -33,7 +34,7 @@ class DenoisingAutoencoder:
         if x.ndim == 2:
             corrupted = dropout(corrupted, batch.rng)
         rebuilt = self.module["decoder"](self.module["backbone"](corrupted))
-        return {"loss": F.mse_loss(rebuilt, x.flatten(1))}
+        return {"loss": mean(F.mse_loss(rebuilt, x.flatten(1)), len(x), len(batch.indices))}
 
-    def summary(self, record: dict[str, Any]) -> dict[str, Any]:
+    def summary(self, record: Record, history: list[Record]) -> Record:
         return {}

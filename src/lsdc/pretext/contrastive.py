@@ -1,13 +1,13 @@
 """Contrastive learning: tell which two views show the same sample (not in the paper; SimCLR, Chen et al. 2020)."""
 
-from typing import Any
-
 from torch import Tensor, nn
 
 from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch
 from lsdc.functional import nt_xent
 from lsdc.nn.backbone import Backbone
+from lsdc.parallel import gather
+from lsdc.training.health import Record
 
 
 class Contrastive:
@@ -25,12 +25,11 @@ class Contrastive:
         self.augment, self.temperature = views.augment, temperature
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        z1, z2 = (self._project(self.augment(batch.x, batch.rng)) for _ in range(2))
+        z1, z2 = (self._project(self.augment(batch.x, batch.rng), len(batch.indices)) for _ in range(2))
         return {"loss": nt_xent(z1, z2, self.temperature)}
 
-    def _project(self, x: Tensor) -> Tensor:
-        z: Tensor = self.module["projection"](self.module["backbone"](x))
-        return z
+    def _project(self, x: Tensor, n: int) -> Tensor:
+        return gather(self.module["projection"](self.module["backbone"](x)), n)
 
-    def summary(self, record: dict[str, Any]) -> dict[str, Any]:
+    def summary(self, record: Record, history: list[Record]) -> Record:
         return {}

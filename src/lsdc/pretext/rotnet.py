@@ -1,7 +1,5 @@
 """RotNet: tell which of four rotations was applied (section 3.1; Gidaris et al. 2018)."""
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -10,6 +8,8 @@ from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch
 from lsdc.errors import InputError
 from lsdc.nn.backbone import Backbone
+from lsdc.parallel import mean
+from lsdc.training.health import Record
 
 
 class RotNet:
@@ -28,7 +28,9 @@ class RotNet:
         rotated = torch.cat([x, *(x.rot90(turns, (2, 3)) for turns in (1, 2, 3))])
         turns = torch.arange(4, device=x.device).repeat_interleave(len(x))
         logits = self.module["head"](self.module["backbone"](rotated))
-        return {"loss": F.cross_entropy(logits, turns), "accuracy": (logits.argmax(1) == turns).float().mean()}
+        told = (logits.argmax(1) == turns).float().mean()
+        n = len(batch.indices)
+        return {"loss": mean(F.cross_entropy(logits, turns), len(x), n), "accuracy": mean(told, len(x), n)}
 
-    def summary(self, record: dict[str, Any]) -> dict[str, Any]:
+    def summary(self, record: Record, history: list[Record]) -> Record:
         return {}

@@ -1,22 +1,27 @@
 """The state of a stage as one safetensors file: tensors, and JSON in its header. No pickle.
 
-Random numbers are derived from the seed and the position (see ``rng``), the learning rate from the position, so
-weights, optimiser and history are the whole state.
+Random numbers, the order of the samples and the learning rate follow from the seed and the position (see ``rng``),
+the counters of the health checks from the history, so these need no place in it.
 """
 
 import json
 import os
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from lsdc.errors import InputError
+
+FORMAT = 2  # of checkpoints: a change that older code cannot read, or that is read otherwise, counts it up
 
 
 def write_atomic(path: Path, content: bytes) -> None:
@@ -25,18 +30,36 @@ def write_atomic(path: Path, content: bytes) -> None:
         with path.open("wb") as special:
             special.write(content)
         return
+    with whole(path, content) as place:
+        place()
+
+
+@contextmanager
+def whole(path: Path, content: bytes) -> Iterator[Callable[[], None]]:
+    """The content on disk beside ``path``; the function given puts it in place, at once and whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+        yield lambda: os.replace(temporary, path)
+        sync_folder(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that what was renamed in a folder is so after a power cut too."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _umask() -> int:
@@ -45,10 +68,25 @@ def _umask() -> int:
     return mask
 
 
+def tensors_to_bytes(tensors: dict[str, Tensor], header: dict[str, Any]) -> bytes:
+    """Tensors and a JSON header as the content of one file."""
+    flat = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    return to_bytes(flat, {"lsdc": json.dumps(header)})
+
+
+def tensors_from_bytes(content: bytes, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The inverse of ``tensors_to_bytes``."""
+    try:
+        length = int.from_bytes(content[:8], "little")
+        header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["lsdc"])
+        return from_bytes(content), header
+    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise InputError(f"{name}: cannot be read ({str(error).splitlines()[0]})") from None
+
+
 def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     """Tensors and a JSON header in one file, written atomically."""
-    flat = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_atomic(path, to_bytes(flat, {"lsdc": json.dumps(header)}))
+    write_atomic(path, tensors_to_bytes(tensors, header))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -69,22 +107,32 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Weights, optimiser and the records so far, at the end of an epoch."""
+    """Where a stage is: everything that going on from there depends on.
+
+    ``history`` are the records of finished epochs; ``step``, ``sums`` and ``seconds`` tell of the one that is not,
+    ``retries`` why earlier attempts were given up.
+    """
 
     weights: dict[str, Tensor]
     optimizer: dict[str, Tensor]
     history: list[dict[str, Any]]
+    step: int = 0
+    sums: dict[str, Tensor] = field(default_factory=dict)
+    seconds: float = 0.0
+    retries: list[str] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, module: nn.Module, optimizer: torch.optim.Optimizer, history: list[dict[str, Any]]) -> "Checkpoint":
-        state = optimizer.state_dict()["state"]
-        tensors = {
-            f"{index}.{name}": value
-            for index, slots in state.items()
-            for name, value in slots.items()
-            if isinstance(value, Tensor)
-        }
-        return cls(module.state_dict(), tensors, list(history))
+    @property
+    def sound(self) -> bool:
+        """Whether this is a place to come back to: the end of an epoch in which the clusters had not collapsed."""
+        return self.step == 0 and not (self.history and "collapsed" in self.history[-1].get("health", ()))
+
+    def copy(self) -> "Checkpoint":
+        """The same, of tensors that stay as they are."""
+        weights, optimizer, sums = (
+            {name: tensor.clone() for name, tensor in group.items()}
+            for group in (self.weights, self.optimizer, self.sums)
+        )
+        return replace(self, weights=weights, optimizer=optimizer, sums=sums, history=list(self.history))
 
     def load_into(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Restore a module and its optimiser."""
@@ -93,23 +141,53 @@ class Checkpoint:
             state: dict[int, dict[str, Tensor]] = {}
             for key, tensor in self.optimizer.items():
                 index, name = key.split(".", 1)
-                state.setdefault(int(index), {})[name] = tensor
+                state.setdefault(int(index), {})[name] = tensor.clone()
             optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
         except (RuntimeError, ValueError, KeyError) as error:
             raise InputError(f"the checkpoint does not fit this network ({str(error).splitlines()[0]})") from None
 
-    def write(self, path: Path, header: dict[str, Any]) -> None:
-        """One file; ``header`` says which run it belongs to."""
-        tensors = {f"weights/{k}": v for k, v in self.weights.items()}
-        tensors |= {f"optimizer/{k}": v for k, v in self.optimizer.items()}
-        write_tensors(path, tensors, {**header, "history": self.history})
+    def to_bytes(self, header: dict[str, Any]) -> bytes:
+        """One safetensors file; ``header`` says which run it belongs to."""
+        groups = {"weights": self.weights, "optimizer": self.optimizer, "sums": self.sums}
+        tensors = {f"{kind}/{name}": tensor for kind, group in groups.items() for name, tensor in group.items()}
+        best = min(self.history, key=lambda record: float(record["loss"]), default=None)
+        about = {"format": FORMAT, "history": self.history, "step": self.step, "seconds": self.seconds}
+        about |= {"retries": self.retries, "best": best and {"epoch": best["epoch"], "loss": best["loss"]}}
+        return tensors_to_bytes(tensors, {**header, **about})
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> tuple["Checkpoint", dict[str, Any]]:
+        """The inverse of ``to_bytes``, and the header."""
+        return cls._of(*tensors_from_bytes(content, "the checkpoint"), "the checkpoint")
 
     @classmethod
     def read(cls, path: Path) -> tuple["Checkpoint", dict[str, Any]]:
         """The checkpoint of a file, and its header."""
-        tensors, header = read_tensors(path)
-        parts: dict[str, dict[str, Tensor]] = {"weights": {}, "optimizer": {}}
+        return cls._of(*read_tensors(path), str(path))
+
+    @classmethod
+    def _of(cls, tensors: dict[str, Tensor], header: dict[str, Any], name: str) -> tuple["Checkpoint", dict[str, Any]]:
+        if header.get("format") != FORMAT:
+            raise InputError(f"{name}: of another version of lsdc (format {header.get('format')!r}, not {FORMAT})")
+        parts: dict[str, dict[str, Tensor]] = {"weights": {}, "optimizer": {}, "sums": {}}
         for key, tensor in tensors.items():
-            kind, _, name = key.partition("/")
-            parts.setdefault(kind, {})[name] = tensor
-        return cls(parts["weights"], parts["optimizer"], header.pop("history", [])), header
+            kind, _, rest = key.partition("/")
+            parts.setdefault(kind, {})[rest] = tensor
+        try:
+            history = [dict(record) for record in header["history"]]
+            retries = [str(reason) for reason in header["retries"]]
+            place = (history, int(header["step"]), parts["sums"], float(header["seconds"]), retries)
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"{name}: not a checkpoint written by lsdc") from None
+        return cls(parts["weights"], parts["optimizer"], *place), header
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The state of an optimiser by the number of the parameter and the name of the value."""
+    state = optimizer.state_dict()["state"]
+    return {
+        f"{index}.{name}": value
+        for index, slots in state.items()
+        for name, value in slots.items()
+        if isinstance(value, Tensor)
+    }

@@ -1,15 +1,18 @@
 """Where to compute, and how tensors lie there. Precision is the backbone's affair (``nn/backbone.py``)."""
 
+import os
+
 import torch
 from torch import Tensor, nn
 
+from lsdc import parallel
 from lsdc.errors import InputError
 
 
 def choose(name: str) -> torch.device:
     """``auto`` is a GPU if there is one, else the CPU."""
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
     except (RuntimeError, TypeError):
@@ -18,6 +21,8 @@ def choose(name: str) -> torch.device:
         raise InputError(f"device must be 'auto', 'cpu' or 'cuda', got {name!r}")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError(f"device {name!r} was asked for, but PyTorch sees no GPU here; use 'auto' or 'cpu'")
+    if device.type == "cuda" and device.index is None and parallel.is_member():
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))  # one GPU a process
     return device
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from lsdc.errors import HealthWarning
 
+Record = dict[str, Any]
+
 ALIVE = 0.05  # a cluster lives if it holds at least this part of the even share 1/K
 PATIENCE = 3  # epochs a symptom must last before it is worth a warning
 
@@ -49,31 +51,25 @@ def symptoms(record: dict[str, Any]) -> dict[str, str]:
     return found
 
 
-class Health:
-    """Adds ``alive`` and ``entropy`` to each record and warns once of each symptom that lasts.
+def examine(record: Record, history: list[Record], epochs: int) -> Record:
+    """What the records say of an epoch's health: clusters alive, entropy, symptoms, and which of them were warned of.
 
-    Clusters come to life one after the other in the first part of a run, so nothing is said before its middle.
+    Clusters come to life one after the other in the first part of a run, so nothing is said before its middle; a
+    symptom that lasts is said once.
     """
+    first = history[0] if history else record
+    shrunk = "scale" in record and record["scale"] < 1e-3 * first["scale"]
+    found = symptoms({**record, "spread": 0.0} if shrunk else record)
+    said = {kind for earlier in history for kind in earlier.get("warned", ())}
+    warned = [kind for kind in found if kind not in said and _is_due(kind, record["epoch"], history, epochs)]
+    for kind in warned:
+        warnings.warn(f"epoch {record['epoch']}: {found[kind]}", HealthWarning, stacklevel=1)
+    shares = record["shares"]
+    health = {"alive": clusters_alive(shares), "entropy": assignment_entropy(shares), "health": sorted(found)}
+    return {**health, "warned": warned} if warned else health
 
-    def __init__(self, epochs: int) -> None:
-        self.epochs = epochs
-        self.lasting: dict[str, int] = {}
-        self.said: set[str] = set()
-        self.scale = 0.0  # of the features in the first epoch
 
-    def __call__(self, record: dict[str, Any]) -> dict[str, Any]:
-        self.scale = self.scale or record.get("scale", 0.0)
-        shrunk = record.get("scale", self.scale) < 1e-3 * self.scale
-        found = symptoms({**record, "spread": 0.0} if shrunk else record)
-        self.lasting = {kind: self.lasting.get(kind, 0) + 1 for kind in found}
-        late = record["epoch"] > self.epochs // 2
-        for kind, message in found.items():
-            lasts = self.lasting[kind] >= PATIENCE or record["epoch"] == self.epochs
-            if late and lasts and kind not in self.said:
-                self.said.add(kind)
-                warnings.warn(f"epoch {record['epoch']}: {message}", HealthWarning, stacklevel=1)
-        return {
-            "alive": clusters_alive(record["shares"]),
-            "entropy": assignment_entropy(record["shares"]),
-            "health": sorted(found),
-        }
+def _is_due(kind: str, epoch: int, history: list[Record], epochs: int) -> bool:
+    lately = history[-PATIENCE + 1 :]
+    lasts = len(lately) == PATIENCE - 1 and all(kind in earlier.get("health", ()) for earlier in lately)
+    return epoch > epochs // 2 and (lasts or epoch == epochs)

@@ -5,25 +5,31 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
+from lsdc import parallel
 from lsdc.data.sampler import Batch, batches
+from lsdc.errors import HealthWarning, InputError
+from lsdc.nn.norm import synchronised
 from lsdc.training import device as devices
-from lsdc.training.checkpoint import Checkpoint
+from lsdc.training.checkpoint import Checkpoint, optimizer_tensors
+from lsdc.training.health import Record
+from lsdc.training.interrupt import Interrupt
 from lsdc.training.plan import Plan
-from lsdc.training.rng import generator
+from lsdc.training.rng import generator, rows_generator
 
 log = logging.getLogger("lsdc")
 
-Record = dict[str, Any]
+RETRIES = 3  # after a loss that is no number, or a collapse
+RATE = 0.3  # each with this part of the learning rate before
 
 
 class Diverged(RuntimeError):
-    """The loss is no longer a finite number."""
+    """The loss is no longer a finite number, and smaller steps did not help."""
 
 
 class Batches(Protocol):
@@ -42,8 +48,11 @@ class Objective(Protocol):
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         """``loss``, which is minimised, and whatever else is worth a mean over the epoch."""
 
-    def summary(self, record: Record) -> Record:
-        """What the epoch's means say beyond themselves, e.g. how many clusters live; warns if it looks bad."""
+    def summary(self, record: Record, history: list[Record]) -> Record:
+        """What the epoch's means say beyond themselves, e.g. how many clusters live; warns if it looks bad.
+
+        Records of the epochs before are all it may remember: a resumed run goes on as if it had not stopped.
+        """
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,9 @@ class Progress:
 class Keeper(Protocol):
     """Where a stage keeps its state and its metrics; the run folder is one, nothing at all is another."""
 
-    def restore(self, stage: str) -> Checkpoint | None: ...
+    interval: float
+
+    def restore(self, stage: str) -> list[Checkpoint]: ...
     def keep(self, stage: str, checkpoint: Checkpoint) -> None: ...
 
 
@@ -80,7 +91,7 @@ class Context:
     pretext_data: Batches | None = None
 
 
-def _gather(data: Batches, order: list[Tensor], n_workers: int) -> Iterator[Tensor]:
+def _fetch(data: Batches, order: list[Tensor], n_workers: int) -> Iterator[Tensor]:
     """The batches in order; with workers, threads fetch a few of them ahead."""
     if not n_workers:
         yield from map(data.batch, order)
@@ -95,54 +106,156 @@ def _gather(data: Batches, order: list[Tensor], n_workers: int) -> Iterator[Tens
 
 
 def train(objective: Objective, data: Batches, plan: Plan, context: Context) -> list[Record]:
-    """Train one stage, from its last checkpoint if there is one, and return its records, one an epoch."""
-    stage, module = objective.name, devices.place(objective.module, context.device)
-    optimizer = plan.build_optimizer(module)
-    history: list[Record] = []
-    if context.keeper and (kept := context.keeper.restore(stage)):
-        kept.load_into(module, optimizer)
-        history = kept.history
-        with warnings.catch_warnings():  # what was said before is not said again
-            warnings.simplefilter("ignore")
-            for earlier in history:
-                objective.summary(earlier)
-    for epoch in range(len(history), plan.epochs):
-        started = time.perf_counter()
-        module.train()
-        means = _epoch(objective, data, plan, context, optimizer, epoch)
-        record: Record = {"stage": stage, "epoch": epoch + 1, "lr": plan.lr_at(epoch), **means}
-        record |= objective.summary(record)
-        record["seconds"] = round(time.perf_counter() - started, 3)
-        history.append(record)
-        log.info("%s epoch %d/%d: loss %.4f", stage, epoch + 1, plan.epochs, record["loss"])
-        if context.keeper:
-            context.keeper.keep(stage, Checkpoint.of(module, optimizer, history))
-        context.monitor(Progress(stage, epoch + 1, plan.epochs, 0, 0, record))
-    module.eval()
-    return history
+    """Train one stage, from where its last checkpoint is if there is one, and return its records, one an epoch."""
+    stage = Stage(objective, data, plan, context)
+    stage.resume()
+    with Interrupt(wanted=context.keeper is not None or parallel.is_member()) as interrupt:
+        while len(stage.history) < plan.epochs:
+            try:
+                stage.epoch(interrupt)
+            except Diverged as error:
+                if not stage.retry(str(error)):
+                    raise Diverged(
+                        f"{objective.name}: {error}, and {RETRIES} tries with smaller steps did not help; "
+                        f"try a smaller lr than {plan.lr}, and look for extreme values in the data"
+                    ) from None
+                continue
+            last = stage.history[-1]
+            if not ("collapsed" in last.get("warned", ()) and stage.retry(f"collapsed in epoch {last['epoch']}")):
+                stage.finish_epoch()
+    stage.module.eval()
+    return stage.history
 
 
-def _epoch(
-    objective: Objective, data: Batches, plan: Plan, context: Context, optimizer: torch.optim.Optimizer, epoch: int
-) -> Record:
-    """One pass over the data; returns the means of everything the objective reports."""
-    order = batches(len(data), plan.batch_size, generator(context.seed, objective.name, "order", epoch))
-    sums: dict[str, Tensor] = {}
-    for step, (indices, x) in enumerate(zip(order, _gather(data, order, context.n_workers), strict=True)):
-        t = epoch + step / len(order)
-        for group in optimizer.param_groups:
-            group["lr"] = plan.lr_at(t)
-        rng = generator(context.seed, objective.name, epoch, step)
-        losses = objective.losses(Batch(devices.move(x, context.device), indices, rng, t))
-        if not torch.isfinite(losses["loss"]):
-            raise Diverged(
-                f"{objective.name}: the loss became {losses['loss'].item()} in epoch {epoch + 1}, step {step + 1}; "
-                f"try a smaller lr than {plan.lr}, and look for extreme values in the data"
+class Stage:
+    """A stage at work: the module, its optimiser, and where in the plan they are."""
+
+    def __init__(self, objective: Objective, data: Batches, plan: Plan, context: Context) -> None:
+        self.objective, self.data, self.plan, self.context = objective, data, plan, context
+        if min(plan.batch_size, len(data)) < parallel.size():
+            raise InputError(f"batch_size={plan.batch_size} is too small for {parallel.size()} processes")
+        self.module = devices.place(synchronised(objective.module), context.device)
+        parallel.spread([*self.module.parameters(), *self.module.buffers()])
+        self.optimizer = plan.build_optimizer(self.module)
+        self._at(Checkpoint({}, {}, []))
+        self.sound = self.checkpoint().copy()
+        self.saved = time.monotonic()
+
+    def _at(self, kept: Checkpoint) -> None:
+        self.history, self.step, self.sums = list(kept.history), kept.step, dict(kept.sums)
+        self.seconds, self.retries = kept.seconds, list(kept.retries)
+
+    def checkpoint(self) -> Checkpoint:
+        """The state as it is now."""
+        tensors = optimizer_tensors(self.optimizer)
+        place = (self.history, self.step, self.sums, self.seconds, self.retries)
+        return Checkpoint(self.module.state_dict(), tensors, *place)
+
+    def load(self, kept: Checkpoint) -> None:
+        """Go to another state."""
+        kept.load_into(self.module, self.optimizer)
+        self._at(replace(kept, sums={name: x.to(self.context.device) for name, x in kept.sums.items()}))
+
+    def resume(self) -> None:
+        """Go to the last state that was kept, in all processes to that of the first."""
+        keeper, name = self.context.keeper, self.objective.name
+        kept = keeper.restore(name) if keeper else []
+        if parallel.is_member():
+            kept = [Checkpoint.from_bytes(c)[0] for c in parallel.say_all([c.to_bytes({}) for c in kept])]
+        for checkpoint in reversed(kept):
+            self.load(checkpoint)
+            self.sound = checkpoint.copy() if checkpoint.sound else self.sound
+
+    def keep(self) -> None:
+        """Write the state; a disk that takes no more does not end the training, which may outlast it."""
+        if not self.context.keeper:
+            return
+        try:
+            self.context.keeper.keep(self.objective.name, self.checkpoint())
+        except OSError as error:
+            place = error.filename or "disk"
+            warnings.warn(
+                f"{place}: the checkpoint could not be written ({error.strerror}); the training goes on, and what was "
+                "kept before stays",
+                HealthWarning,
+                stacklevel=1,
             )
-        optimizer.zero_grad(set_to_none=True)
+        self.saved = time.monotonic()
+
+    def retry(self, reason: str) -> bool:
+        """Go back to the last sound state and on from there with smaller steps; False if that was done often enough."""
+        if len(self.retries) >= RETRIES:
+            return False
+        retries = [*self.retries, reason]
+        self.load(self.sound)
+        self.retries = retries
+        place = f"epoch {len(self.history)}" if self.history else "the beginning"
+        warnings.warn(
+            f"{self.objective.name}: {reason}; goes on from {place} with {self.rate:.2g} of the learning rate "
+            f"(try {len(retries)} of {RETRIES})",
+            HealthWarning,
+            stacklevel=1,
+        )
+        return True
+
+    @property
+    def rate(self) -> float:
+        """What the plan's learning rate is multiplied with."""
+        return RATE ** len(self.retries)
+
+    def epoch(self, interrupt: Interrupt) -> None:
+        """One pass over the data, or the rest of one, and its record."""
+        objective, epoch = self.objective, len(self.history)
+        started = time.perf_counter() - self.seconds
+        order = batches(
+            len(self.data), self.plan.batch_size, generator(self.context.seed, objective.name, "order", epoch)
+        )
+        mine = [parallel.own(indices, len(indices)) for indices in order[self.step :]]
+        self.module.train()
+        for indices, x in zip(order[self.step :], _fetch(self.data, mine, self.context.n_workers), strict=True):
+            self._take(indices, x, epoch, len(order))
+            self.seconds = time.perf_counter() - started
+            self.context.monitor(Progress(objective.name, epoch + 1, self.plan.epochs, self.step, len(order)))
+            if parallel.any_of(interrupt.asked is not None):
+                self.keep()
+                interrupt.finish()
+            if self.context.keeper and time.monotonic() - self.saved > self.context.keeper.interval:
+                self.keep()
+        means = {key: (value / len(order)).tolist() for key, value in self.sums.items()}
+        record: Record = {
+            "stage": objective.name,
+            "epoch": epoch + 1,
+            "lr": self.plan.lr_at(epoch) * self.rate,
+            **means,
+        }
+        record |= objective.summary(record, self.history)
+        record |= {"retries": list(self.retries)} if self.retries else {}
+        record["seconds"] = round(self.seconds, 3)
+        self.history.append(record)
+        self.step, self.sums, self.seconds = 0, {}, 0.0
+
+    def _take(self, indices: Tensor, x: Tensor, epoch: int, steps: int) -> None:
+        """One step."""
+        t = epoch + self.step / steps
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.plan.lr_at(t) * self.rate
+        rng = rows_generator(len(indices), self.context.seed, self.objective.name, epoch, self.step)
+        losses = self.objective.losses(Batch(devices.move(x, self.context.device), indices, rng, t))
+        self.step += 1
+        if not torch.isfinite(losses["loss"]):
+            raise Diverged(f"the loss became {losses['loss'].item()} in epoch {epoch + 1}, step {self.step}")
+        self.optimizer.zero_grad(set_to_none=True)
         losses["loss"].backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+        parallel.add_gradients([p for group in self.optimizer.param_groups for p in group["params"]])
+        self.optimizer.step()
         for key, value in losses.items():
-            sums[key] = sums.get(key, torch.zeros_like(value)) + value.detach()
-        context.monitor(Progress(objective.name, epoch + 1, plan.epochs, step + 1, len(order)))
-    return {key: (value / len(order)).tolist() for key, value in sums.items()}
+            self.sums[key] = self.sums.get(key, torch.zeros_like(value)) + value.detach()
+
+    def finish_epoch(self) -> None:
+        """Keep the state at the end of an epoch, and tell of it."""
+        record = self.history[-1]
+        log.info("%s epoch %d/%d: loss %.4f", record["stage"], record["epoch"], self.plan.epochs, record["loss"])
+        checkpoint = self.checkpoint()
+        self.sound = checkpoint.copy() if checkpoint.sound else self.sound
+        self.keep()
+        self.context.monitor(Progress(self.objective.name, record["epoch"], self.plan.epochs, 0, 0, record))

@@ -8,6 +8,9 @@ import hashlib
 
 import torch
 
+from lsdc import parallel
+from lsdc.data.sampler import RowsOf
+
 
 def derive(seed: int, *place: str | int) -> int:
     """A 63-bit seed for one place, e.g. ``derive(0, "clustering", epoch, step)``."""
@@ -18,3 +21,14 @@ def derive(seed: int, *place: str | int) -> int:
 def generator(seed: int, *place: str | int) -> torch.Generator:
     """A generator for one place."""
     return torch.Generator().manual_seed(derive(seed, *place))
+
+
+def rows_generator(n: int, seed: int, *place: str | int) -> torch.Generator:
+    """A generator for a batch of ``n`` rows, or for the rows of it that this process holds."""
+    if not parallel.is_member():
+        return generator(seed, *place)
+    rng = RowsOf()
+    rows = parallel.own(range(n), n)
+    rng.first, rng.last, rng.n = rows.start, rows.stop, n
+    rng.manual_seed(derive(seed, *place))
+    return rng

@@ -9,7 +9,10 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -17,29 +20,38 @@ from typing import Any
 import numpy as np
 import torch
 
-from lsdc.errors import InputError
-from lsdc.training.checkpoint import Checkpoint, write_atomic
+from lsdc.errors import HealthWarning, InputError
+from lsdc.training.checkpoint import Checkpoint, whole, write_atomic
 
 PACKAGES = ("lsd-clusters", "torch", "numpy", "scipy", "scikit-learn", "safetensors", "pydantic")
 
-
+INTERVAL = 60.0
+LOCK = ".lock"
+TEMPORARY = ".*.tmp"
 FILES = ("config.json", "environment.json", "metrics.jsonl", "labels.csv", "model.safetensors", "report.html")
+
+
+class Damaged(Exception):
+    """A checkpoint that cannot be read."""
 
 
 class Run:
     """A folder with config.json, environment.json, metrics.jsonl, labels.csv, model.safetensors and checkpoint/."""
 
-    def __init__(self, path: Path, overwrite: bool = False) -> None:
+    def __init__(self, path: Path, overwrite: bool = False, interval: float = INTERVAL) -> None:
         self.path, self.overwrite = path, overwrite
+        self.interval = interval  # seconds between checkpoints within an epoch
+        self.resuming = False
         self.fingerprint = ""
         self.source: dict[str, Any] = {}  # where the data came from, for config.json
         self.ids: Sequence[object] | None = None  # the names of the samples, for labels.csv
+        self._sound: set[str] = set()  # stages whose newest checkpoint is one to come back to
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], overwrite: bool = False) -> "Run":
         """A new run; one that is there is refused unless ``overwrite`` is set. Nothing is written before ``start``."""
         path = Path(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if not _is_vacant(path):
             if not path.is_dir() or not is_run(path):
                 raise InputError(f"{path}: exists and is not a run folder; choose another place with --out")
             if not overwrite:
@@ -55,21 +67,33 @@ class Run:
         return cls(path)
 
     @classmethod
-    def of(cls, run: "Run | str | os.PathLike[str] | None", exists: bool) -> "Run | None":
-        """A run from whatever ``fit`` was given."""
-        if run is None or isinstance(run, Run):
-            return run
-        return cls.open(run) if exists else cls.create(run)
+    def resume(cls, path: str | os.PathLike[str]) -> "Run":
+        """An existing run to go on with, or a new one where none was begun yet: what a restarted job needs."""
+        run = cls(Path(path)) if _is_vacant(Path(path)) else cls.open(path)
+        run.resuming = is_run(run.path)
+        return run
+
+    @classmethod
+    def of(
+        cls, run: "Run | str | os.PathLike[str] | None", resume: "Run | str | os.PathLike[str] | None"
+    ) -> "Run | None":
+        """The run of whatever ``fit`` was given."""
+        if isinstance(resume, Run):
+            resume.resuming = is_run(resume.path)
+            return resume
+        if resume is not None:
+            return cls.resume(resume)
+        return run if run is None or isinstance(run, Run) else cls.create(run)
 
     def stored_seed(self) -> int | None:
         """The seed the run was started with."""
         seed = self.read_json("config.json").get("seed")
         return seed if isinstance(seed, int) else None
 
-    def start(self, settings: dict[str, Any], params: dict[str, Any], content: dict[str, Any], resume: bool) -> None:
+    def start(self, settings: dict[str, Any], params: dict[str, Any], content: dict[str, Any]) -> None:
         """Make the folder and write what the run is, or check that it is the run to go on with."""
         self.bind({**settings, "data": content})
-        if resume:
+        if self.resuming:
             if self.read_json("config.json").get("fingerprint") != self.fingerprint:
                 raise InputError(
                     f"{self.path}: was started with other settings or data; use --overwrite to start again"
@@ -79,6 +103,32 @@ class Run:
             described = {**settings, "params": params, "data": {**self.source, **content}}
             self.write_json("config.json", {**described, "fingerprint": self.fingerprint})
         self.write_json("environment.json", environment())
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Refuse a run that another process is at work on (not on Windows, which has no such locks)."""
+        try:
+            import fcntl
+        except ImportError:
+            yield
+            return
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / LOCK).open("w")
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot write there ({error.strerror})") from None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InputError(f"{self.path}: another process is at work on this run; wait for it") from None
+            for folder in (self.path, self.path / "checkpoint"):
+                for left in folder.glob(TEMPORARY):  # by a process that was killed while it wrote
+                    left.unlink(missing_ok=True)
+            try:
+                yield
+            finally:
+                (self.path / LOCK).unlink(missing_ok=True)
 
     def _clear(self) -> None:
         """An empty place to write to: of a run that was there, only what a run consists of is removed."""
@@ -133,31 +183,54 @@ class Run:
                 f"{path}: not a labels file (it should have the columns id, cluster, confidence)"
             ) from None
 
-    def _checkpoint(self, stage: str) -> Path:
-        return self.path / "checkpoint" / f"{stage}.safetensors"
+    def _checkpoint(self, stage: str, previous: bool = False) -> Path:
+        return self.path / "checkpoint" / f"{stage}{'.previous' if previous else ''}.safetensors"
 
     def read_checkpoint(self, stage: str) -> Checkpoint | None:
         """The last state of a stage, whatever the run is doing."""
-        path = self._checkpoint(stage)
-        return Checkpoint.read(path)[0] if path.exists() else None
+        kept = [path for path in (self._checkpoint(stage), self._checkpoint(stage, previous=True)) if path.exists()]
+        return Checkpoint.read(kept[0])[0] if kept else None
 
-    def restore(self, stage: str) -> Checkpoint | None:
-        """The last state of a stage, if there is one; metrics.jsonl is cut back to it."""
-        path = self._checkpoint(stage)
-        if not path.exists():
-            self._cut_metrics(stage, 0)
-            return None
-        checkpoint, header = Checkpoint.read(path)
+    def restore(self, stage: str) -> list[Checkpoint]:
+        """The last states of a stage, the newest first; metrics.jsonl is brought back to it.
+
+        One that cannot be read is said and left out; one of another run is refused.
+        """
+        found, damaged = [], []
+        for path in (self._checkpoint(stage), self._checkpoint(stage, previous=True)):
+            if path.exists() or path.is_symlink():
+                try:
+                    found.append(self._own(path, stage))
+                except Damaged as error:
+                    damaged.append(str(error))
+        if damaged:
+            where = (
+                f"goes on from the one before it, epoch {len(found[0].history)}" if found else "starts the stage again"
+            )
+            warnings.warn(f"{damaged[0]}; {where}", HealthWarning, stacklevel=1)
+        self._sound = self._sound - {stage} | ({stage} if found and found[0].sound and not damaged else set())
+        self._write_metrics(stage, found[0].history if found else [])
+        return found
+
+    def _own(self, path: Path, stage: str) -> Checkpoint:
+        try:
+            checkpoint, header = Checkpoint.read(path)
+        except InputError as error:
+            raise Damaged(str(error)) from None
         if header.get("fingerprint") != self.fingerprint or header.get("stage") != stage:
             raise InputError(f"{path}: belongs to a run with other settings or data; use --overwrite to start again")
-        self._cut_metrics(stage, len(checkpoint.history))
         return checkpoint
 
     def keep(self, stage: str, checkpoint: Checkpoint) -> None:
-        """Store the state of a stage and append its newest record to metrics.jsonl."""
-        with (self.path / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps(checkpoint.history[-1]) + "\n")
-        checkpoint.write(self._checkpoint(stage), {"fingerprint": self.fingerprint, "stage": stage})
+        """Store the state of a stage, beside the last one to come back to, and the records of metrics.jsonl."""
+        path = self._checkpoint(stage)
+        content = checkpoint.to_bytes({"fingerprint": self.fingerprint, "stage": stage})
+        with whole(path, content) as place:
+            if stage in self._sound and path.exists():
+                os.replace(path, self._checkpoint(stage, previous=True))
+            place()
+        self._sound = self._sound - {stage} | ({stage} if checkpoint.sound else set())
+        self._write_metrics(stage, checkpoint.history)
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """The records of metrics.jsonl; a line cut short when the run was stopped is left out."""
@@ -170,12 +243,19 @@ class Run:
                 continue
         return [record for record in records if isinstance(record, dict)]
 
-    def _cut_metrics(self, stage: str, epochs: int) -> None:
-        records = self.read_metrics()
-        kept = [r for r in records if r.get("stage") != stage or r.get("epoch", 0) <= epochs]
-        if (self.path / "metrics.jsonl").exists():
-            text = "".join(json.dumps(record) + "\n" for record in kept)
+    def _write_metrics(self, stage: str, history: list[dict[str, Any]]) -> None:
+        """The records of a stage in metrics.jsonl, after those of the stages before."""
+        before = [record for record in self.read_metrics() if record.get("stage") != stage]
+        text = "".join(json.dumps(record) + "\n" for record in before + history)
+        if text or (self.path / "metrics.jsonl").exists():
             write_atomic(self.path / "metrics.jsonl", text.encode())
+
+
+def _is_vacant(path: Path) -> bool:
+    """Whether a run can begin here: nothing is there, or what a process left that was killed before it had begun."""
+    if not path.is_dir():
+        return not path.exists()
+    return all(file.name == LOCK or fnmatch(file.name, TEMPORARY) for file in path.iterdir())
 
 
 def is_run(path: Path) -> bool:

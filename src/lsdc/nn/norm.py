@@ -1,0 +1,52 @@
+"""Batch norm over the whole batch when several processes hold parts of it, on CPUs too (torch's own needs GPUs)."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from lsdc import parallel
+
+
+class SyncedBatchNorm(_BatchNorm):
+    """As ``nn.BatchNorm1d`` to ``3d``, with mean and variance over the rows of all processes while training."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        pass
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or not parallel.is_member():
+            return super().forward(x)
+        places = [0, *range(2, x.ndim)]
+        shape = [1, -1] + [1] * (x.ndim - 2)
+        values = x.float()
+        n = parallel.total(values.new_tensor(values.numel() / values.shape[1]))
+        mean = parallel.total(values.sum(places)) / n
+        centred = values - mean.view(shape)
+        variance = parallel.total(centred.square().sum(places)) / n
+        self._track(mean.detach(), variance.detach() * (n / (n - 1)))
+        y = centred * (variance + self.eps).rsqrt().view(shape)
+        if self.affine:
+            y = y * self.weight.view(shape) + self.bias.view(shape)
+        return y.to(x.dtype)
+
+    @torch.no_grad()
+    def _track(self, mean: Tensor, variance: Tensor) -> None:
+        if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
+            return
+        self.num_batches_tracked += 1
+        share = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+        self.running_mean.lerp_(mean, share)
+        self.running_var.lerp_(variance, share)
+
+
+def synchronised(module: nn.Module) -> nn.Module:
+    """The module, its batch norms replaced by synchronised ones of the same weights if there are processes."""
+    if not parallel.is_member():
+        return module
+    if isinstance(module, _BatchNorm) and not isinstance(module, SyncedBatchNorm):
+        synced = SyncedBatchNorm(module.num_features, module.eps, module.momentum, module.affine)
+        synced.__dict__.update(module.__dict__)
+        return synced
+    for name, child in module.named_children():
+        setattr(module, name, synchronised(child))
+    return module

@@ -1,0 +1,182 @@
+"""Several processes as one: what they must say to each other. In a single process all of it does nothing.
+
+A batch is split by rows. What a loss compares (features, probabilities) is gathered, so that every process computes
+the loss of the whole batch; its gradient reaches the rows a process holds, and the sum of the processes' gradients is
+that of one process with the whole batch.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class PeerLost(RuntimeError):
+    """Another process of the job has ended, or cannot be reached."""
+
+
+def is_member() -> bool:
+    """Whether this process is one of several."""
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+
+
+def rank() -> int:
+    """Which of the processes this one is; the first, 0, writes files and talks."""
+    return dist.get_rank() if is_member() else 0
+
+
+def size() -> int:
+    """How many processes there are."""
+    return dist.get_world_size() if is_member() else 1
+
+
+def join() -> None:
+    """Become a member of the job that torchrun started this process for, if it did."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ and not dist.is_initialized():
+        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+
+
+def leave() -> None:
+    """Say goodbye to the others."""
+    if dist.is_available() and dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def bounds(n: int) -> list[int]:
+    """Where the parts of ``n`` rows begin and end: process r holds rows ``bounds[r]`` to ``bounds[r + 1]``."""
+    small, more = divmod(n, size())
+    return [r * small + min(r, more) for r in range(size() + 1)]
+
+
+def own(x: T, n: int) -> T:
+    """The rows of this process, of something of ``n`` rows."""
+    first, last = bounds(n)[rank() : rank() + 2]
+    return x[first:last]  # type: ignore[index,no-any-return]
+
+
+def gather(x: Tensor, n: int) -> Tensor:
+    """The rows of all processes, ``n`` in order; the gradient of the own rows flows back."""
+    return _Gather.apply(x, n) if is_member() else x  # type: ignore[no-untyped-call]
+
+
+def mean(x: Tensor, rows: int, n: int) -> Tensor:
+    """The mean over ``n`` rows from that of the own ``rows``; each process's gradient is that of its part."""
+    return _Total.apply(x * (rows / n)) if is_member() else x  # type: ignore[no-untyped-call]
+
+
+def total(x: Tensor) -> Tensor:
+    """The sum over processes of something that all of them go on with: gradients are summed as well."""
+    return _Sum.apply(x) if is_member() else x  # type: ignore[no-untyped-call]
+
+
+def add_gradients(parameters: Sequence[Tensor]) -> None:
+    """Make every process's gradients the sum of all, in one message."""
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    if not is_member() or not gradients:
+        return
+    together = _all_sum(torch.cat([g.flatten() for g in gradients]))
+    for gradient, part in zip(gradients, torch.split(together, [g.numel() for g in gradients]), strict=True):
+        gradient.copy_(part.view_as(gradient))
+
+
+def spread(tensors: Sequence[Tensor]) -> None:
+    """Overwrite the tensors of every process with those of the first."""
+    if is_member():
+        for tensor in tensors:
+            sent = tensor.detach().contiguous()
+            _call(dist.broadcast, sent, 0)
+            tensor.detach().copy_(sent)
+
+
+def say(content: bytes) -> bytes:
+    """What the first process says, to all."""
+    if not is_member():
+        return content
+    length = torch.tensor(len(content), device=_device())
+    _call(dist.broadcast, length, 0)
+    message = torch.empty(int(length), dtype=torch.uint8, device=_device())
+    if rank() == 0:
+        message.copy_(torch.frombuffer(bytearray(content), dtype=torch.uint8) if content else message)
+    _call(dist.broadcast, message, 0)
+    return message.cpu().numpy().tobytes()
+
+
+def say_all(contents: Sequence[bytes]) -> list[bytes]:
+    """What the first process says, one thing after the other."""
+    n = int.from_bytes(say(len(contents).to_bytes(8)))
+    return [say(contents[i] if rank() == 0 else b"") for i in range(n)]
+
+
+def any_of(flag: bool) -> bool:
+    """Whether the flag is set in any process."""
+    if not is_member():
+        return flag
+    return bool(_all_sum(torch.tensor(float(flag), device=_device())))
+
+
+def _device() -> torch.device:
+    return torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")
+
+
+def _call(collective: Callable[..., Any], *words: Any) -> None:
+    try:
+        collective(*words)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0].split("] ")[-1]
+        raise PeerLost(f"another process of this job has ended or cannot be reached ({reason})") from None
+
+
+def _all_sum(x: Tensor) -> Tensor:
+    x = x.detach().clone(memory_format=torch.contiguous_format)
+    _call(dist.all_reduce, x)
+    return x
+
+
+class _Gather(torch.autograd.Function):
+    """Rows of all processes; backward keeps the own ones, as every process computes the same loss from all."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, n: int) -> Tensor:
+        places = bounds(n)
+        sizes = [last - first for first, last in pairwise(places)]
+        padded = x.new_zeros(max(sizes), *x.shape[1:])
+        padded[: len(x)] = x
+        parts = [torch.empty_like(padded) for _ in sizes]
+        _call(dist.all_gather, parts, padded)
+        ctx.n = n
+        return torch.cat([part[:rows] for part, rows in zip(parts, sizes, strict=True)])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return own(gradients[0], ctx.n).contiguous(), None
+
+
+class _Total(torch.autograd.Function):
+    """A sum of parts, one a process; the gradient of each part is that of the sum."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return _all_sum(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return gradients[0]
+
+
+class _Sum(torch.autograd.Function):
+    """A sum that the processes use differently, so that the gradients of all uses are summed."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return _all_sum(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return _all_sum(gradients[0])

@@ -1,0 +1,42 @@
+"""Ctrl-C and SIGTERM: the first waits for the end of the step, so that it can be saved; a second one does not."""
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+Handler = Callable[[int, FrameType | None], Any] | int | None
+
+
+class Interrupt:
+    """While it is entered, a signal is noted in ``asked``; ``finish`` then does what it would have done at once."""
+
+    def __init__(self, wanted: bool = True) -> None:
+        in_charge = threading.current_thread() is threading.main_thread()  # only there Python lets signals be handled
+        self.signals = (signal.SIGINT, signal.SIGTERM) if wanted and in_charge else ()
+        self.asked: int | None = None
+        self.before: dict[int, Handler] = {}
+
+    def __enter__(self) -> "Interrupt":
+        for number in self.signals:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self.before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+        self.before = {}
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.asked is not None:
+            self.finish(number)
+        self.asked = number
+
+    def finish(self, number: int | None = None) -> None:
+        """Let the signal have its way: KeyboardInterrupt, the end of the process, or what a handler does."""
+        self.__exit__()
+        number = number or self.asked or signal.SIGINT  # in another process of the job it was noticed
+        signal.raise_signal(number)
+        raise KeyboardInterrupt

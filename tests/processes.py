@@ -1,0 +1,105 @@
+"""Real processes that train together over gloo, for the tests of many processes."""
+
+import multiprocessing
+import os
+from datetime import timedelta
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from lsdc import LSDC
+from lsdc.data.sources import Data, describe
+from lsdc.functional import COMPOSITIONS, SIMILARITIES
+from lsdc.methods.deep import build_backbone, views_of
+from lsdc.methods.lsdc import Clustering
+from lsdc.methods.settings import resolve
+from lsdc.nn.network import seeded
+from lsdc.pretext import PRETEXTS
+from lsdc.training.interrupt import Interrupt
+from lsdc.training.loop import Context, Stage
+from lsdc.training.plan import Plan
+
+N, BATCH = 41, 20  # two batches; 41 and 20 leave a remainder for two and for three processes
+KINDS = {"image": (N, 1, 8, 8), "vector": (N, 12)}
+CLUSTERINGS = [
+    ("image", similarity, composition, "linear") for similarity in SIMILARITIES for composition in COMPOSITIONS
+] + [("vector", "knn", "mixup", "normed"), ("vector", "sne", "none", "normed")]
+PRETRAININGS = [(kind, name) for kind in KINDS for name in ("autoencoder", "contrastive", "rotnet")]
+PRETRAININGS.remove(("vector", "rotnet"))
+
+
+def samples(kind):
+    return np.random.default_rng(1).random(KINDS[kind]).astype(np.float32)
+
+
+def clustering(kind, similarity, composition, head):
+    """A stage of two steps, its memory in use in the second."""
+    X = samples(kind)
+    params = {"similarity": similarity, "composition": composition, "head": head, "k": 3, "pool": 3 * BATCH}
+    model = LSDC(4, **params, tau={"cosine": 0.9, "l2": None, "sne": 0.05}.get(similarity), width=0.1)
+    model.set_params(batch_size=BATCH, epochs=3, optimizer="sgd", lr=0.1, rampup=0, n_frozen=0)
+    model.spec_ = describe(X)
+    settings = resolve(model.get_params(), model.spec_.shape, N)
+    network, views = model._build(settings, seed=0)
+    objective = Clustering(network, views, similarity, settings.composition, settings)
+    return Stage(objective, Data(X, model.spec_), settings.plan, Context(3, torch.device("cpu")))
+
+
+def pretraining(kind, name):
+    """A stage of two steps of a pretext."""
+    X = samples(kind)
+    spec = describe(X)
+    views = views_of("crop" if kind == "image" else "noise", spec.shape)
+    backbone = build_backbone("vgg4" if kind == "image" else "mlp", views, 0.1, seed=0)
+    objective = seeded(lambda: PRETEXTS[name](backbone, views), 0)
+    plan = Plan(epochs=1, batch_size=BATCH, lr=0.1, optimizer="sgd")
+    return Stage(objective, Data(X, spec), plan, Context(3, torch.device("cpu")))
+
+
+def train_all():
+    """Every stage for an epoch: its record, and its weights with the gradients of its last step."""
+    results = {}
+    for case in [*CLUSTERINGS, *PRETRAININGS]:
+        stage = clustering(*case) if len(case) == 4 else pretraining(*case)
+        stage.epoch(Interrupt(wanted=False))
+        weights = {name: tensor.numpy() for name, tensor in stage.module.state_dict().items()}
+        gradients = {f"{name}.grad": p.grad.numpy() for name, p in stage.module.named_parameters()}
+        results["-".join(case)] = (stage.history[0], weights | gradients)
+    return results
+
+
+def fit_and_predict():
+    """An estimator in the group: labels, probabilities and features of all samples, in every process."""
+    X = np.concatenate([np.random.default_rng(i).normal(4 * i, 1, (700, 5)) for i in range(3)])
+    model = LSDC(3, epochs=2, random_state=None).fit(X)
+    return model.seed_, model.labels_, model.predict_proba(X[:2049]), model.transform(X[:7])
+
+
+def both():
+    return train_all(), fit_and_predict()
+
+
+def work(job, rank, size, store, results):
+    os.environ["OMP_NUM_THREADS"] = "1"
+    torch.set_num_threads(1)
+    options = {"rank": rank, "world_size": size, "timeout": timedelta(seconds=60)}
+    dist.init_process_group("gloo", f"file://{store}", **options)
+    results.put((rank, job()))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def together(job, size, folder):
+    """What a job gives in each of several processes that form a group."""
+    context = multiprocessing.get_context("spawn")
+    results = context.SimpleQueue()
+    words = [(job, rank, size, folder / "store", results) for rank in range(size)]
+    processes = [context.Process(target=work, args=w) for w in words]
+    for process in processes:
+        process.start()
+    found = dict(results.get() for _ in processes)
+    for process in processes:
+        process.join(60)
+        assert process.exitcode == 0
+    return [found[rank] for rank in range(size)]

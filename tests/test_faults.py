@@ -1,0 +1,262 @@
+"""What nights bring: killed processes, half-written files, full disks, damaged checkpoints, diverging losses."""
+
+import json
+import random
+import shutil
+import signal
+from itertools import chain
+
+import pytest
+import torch
+
+import victims
+from lsdc import LSDC
+from lsdc.errors import HealthWarning, InputError
+from lsdc.training.checkpoint import Checkpoint
+from lsdc.training.health import examine
+from lsdc.training.loop import Context, Diverged, train
+from lsdc.training.plan import Plan
+from lsdc.training.run import Run
+from victims import attempt, left
+
+KILLED = -signal.SIGKILL
+POINTS = ("step", "half a file", "before a rename", "after a rename")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that was never interrupted."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    assert attempt(folder, interval=1e9) == 0
+    return folder
+
+
+def test_twenty_kills_change_nothing(tmp_path, whole):
+    """Killed at 20 random points, five of each kind, some of them in the middle of writing a checkpoint."""
+    rng = random.Random(0)
+    points = [point for point in POINTS for _ in range(5)]
+    rng.shuffle(points)
+    folder = tmp_path / "run"
+    for point in points:
+        assert attempt(folder, point, rng.randint(2, 6), interval=0.0) == KILLED
+    assert attempt(folder) == 0
+    assert left(folder) == left(whole)
+    assert not list(folder.rglob("*.tmp"))  # what killed processes left is cleared away
+
+
+def test_a_kill_before_the_run_is_described_is_a_start(tmp_path, whole):
+    folder = tmp_path / "run"
+    assert attempt(folder, "half a file", 1) == KILLED
+    assert not (folder / "config.json").exists()
+    assert attempt(folder) == 0
+    assert left(folder) == left(whole)
+
+
+def test_a_full_disk_loses_nothing(tmp_path, whole):
+    """Checkpoints that no longer fit are said and left out; with room again the run ends as if nothing had been."""
+    folder = tmp_path / "run"
+    assert attempt(folder, "step", 4) == KILLED
+    before = (folder / "checkpoint" / "pretext.safetensors").read_bytes()
+    assert attempt(folder, limit=20_000) == 2
+    assert (folder / "checkpoint" / "pretext.safetensors").read_bytes() == before
+    assert not (folder / "labels.csv").exists()
+    assert attempt(folder) == 0
+    assert left(folder) == left(whole)
+
+
+def stopped(folder, stage="clustering", epoch=2, step=3):
+    """A run that stopped within an epoch, with checkpoints after every step."""
+
+    def stop(progress):
+        if (progress.stage, progress.epoch, progress.step) == (stage, epoch, step):
+            raise RuntimeError("stop")
+
+    run = Run.resume(folder)
+    run.interval = 0.0
+    with pytest.raises(RuntimeError, match="stop"):
+        fitted(run, monitor=stop)
+
+
+def fitted(run, **options):
+    X = victims.datasets.load("digits").X[:400]
+    return LSDC(4, **victims.SMALL).fit(X, resume=run, **options)
+
+
+def test_two_checkpoints_are_kept_the_newest_and_the_last_end_of_an_epoch(tmp_path):
+    stopped(tmp_path / "run")
+    names = sorted(path.name for path in (tmp_path / "run" / "checkpoint").iterdir())
+    assert names == [f"{stage}{kind}.safetensors" for stage in ("clustering", "pretext") for kind in (".previous", "")]
+    newest = Checkpoint.read(tmp_path / "run" / "checkpoint" / "clustering.safetensors")[0]
+    previous = Checkpoint.read(tmp_path / "run" / "checkpoint" / "clustering.previous.safetensors")[0]
+    assert (len(newest.history), newest.step) == (1, 2)
+    assert (len(previous.history), previous.step) == (1, 0)
+
+
+@pytest.mark.parametrize("damage", [b"", b"damaged", "cut"])
+def test_a_damaged_checkpoint_is_said_and_the_one_before_it_taken(tmp_path, whole, damage):
+    folder = tmp_path / "run"
+    stopped(folder)
+    file = folder / "checkpoint" / "clustering.safetensors"
+    file.write_bytes(file.read_bytes()[:-7] if damage == "cut" else damage)
+    with pytest.warns(HealthWarning, match=r"clustering.safetensors: .*; goes on from the one before it, epoch 1"):
+        fitted(folder)
+    assert left(folder) == left(whole)
+
+
+def test_a_stage_whose_checkpoints_are_all_damaged_starts_again(tmp_path, whole):
+    folder = tmp_path / "run"
+    stopped(folder)
+    for file in (folder / "checkpoint").glob("clustering*"):
+        file.write_bytes(b"damaged")
+    with pytest.warns(HealthWarning, match=r"clustering.safetensors: .*; starts the stage again"):
+        fitted(folder)
+    assert left(folder) == left(whole)
+
+
+def test_a_checkpoint_of_another_version_is_said(tmp_path, whole):
+    folder = tmp_path / "run"
+    stopped(folder)
+    file = folder / "checkpoint" / "clustering.safetensors"
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b'\\"format\\": 2', b'\\"format\\": 7'))
+    assert file.read_bytes() != content
+    with pytest.warns(HealthWarning, match=r"of another version of lsdc \(format 7, not 2\); goes on from the one"):
+        fitted(folder)
+    assert left(folder) == left(whole)
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    for name in ("a", "b"):
+        stopped(tmp_path / name)
+    config = json.loads((tmp_path / "b" / "config.json").read_text())
+    (tmp_path / "b" / "config.json").write_text(json.dumps({**config, "fingerprint": "0" * 16}))
+    with pytest.raises(InputError, match=r"b: was started with other settings or data; use --overwrite"):
+        fitted(tmp_path / "b")
+    source, target = (tmp_path / name / "checkpoint" / "clustering.safetensors" for name in ("a", "b"))
+    content = source.read_bytes()
+    a = json.loads((tmp_path / "a" / "config.json").read_text())["fingerprint"]
+    target.write_bytes(content.replace(a.encode(), b"0" * 16))
+    (tmp_path / "b" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match=r"clustering.safetensors: belongs to a run with other settings or data"):
+        fitted(tmp_path / "b")
+    assert target.exists()
+
+
+def test_a_run_that_is_at_work_is_left_alone(tmp_path):
+    folder = tmp_path / "run"
+
+    def second(progress):
+        fitted(folder)
+
+    with pytest.raises(InputError, match="another process is at work on this run; wait for it"):
+        fitted(folder, monitor=second)
+    shutil.rmtree(folder)
+
+
+class Cliff:
+    """A quadratic whose loss is no number once the weight has left ``[-1, 1]``: too large steps fall off."""
+
+    name = "cliff"
+
+    def __init__(self):
+        self.module = torch.nn.Linear(1, 1, bias=False)
+        torch.nn.init.constant_(self.module.weight, 0.5)
+
+    def losses(self, batch):
+        w = self.module.weight[0, 0]
+        return {"loss": torch.where(w.abs() > 1, torch.nan, w.square()).sum()}
+
+    def summary(self, record, history):
+        return {}
+
+
+class Samples:
+    def __len__(self):
+        return 8
+
+    def batch(self, indices):
+        return torch.zeros(len(indices), 1)
+
+
+def cliff(lr, keeper=None, monitor=lambda progress: None):
+    plan = Plan(epochs=3, batch_size=4, lr=lr, momentum=0, weight_decay=0)
+    return train(Cliff(), Samples(), plan, Context(0, torch.device("cpu"), keeper=keeper, monitor=monitor))
+
+
+def test_a_loss_that_is_no_number_goes_back_and_takes_smaller_steps():
+    """w <- w - 2 lr w: from 0.5 a rate of 4 leaves [-1, 1] at once, 4 * 0.3 twice does not."""
+    with pytest.warns(HealthWarning) as caught:
+        history = cliff(lr=4.0)
+    assert [str(w.message) for w in caught] == [
+        "cliff: the loss became nan in epoch 1, step 2; goes on from the beginning with 0.3 of the learning rate "
+        "(try 1 of 3)",
+        "cliff: the loss became nan in epoch 2, step 2; goes on from epoch 1 with 0.09 of the learning rate "
+        "(try 2 of 3)",
+    ]
+    assert [record["lr"] for record in history] == pytest.approx([1.2, 0.36, 0.36])
+    assert len(history[-1]["retries"]) == 2
+    assert history[-1]["loss"] < 0.2
+
+
+def test_tries_are_bounded():
+    with pytest.warns(HealthWarning), pytest.raises(Diverged, match="3 tries with smaller steps did not help"):
+        cliff(lr=900.0)
+
+
+@pytest.mark.parametrize("stop", range(1, 8))
+@pytest.mark.filterwarnings("ignore::lsdc.errors.HealthWarning")
+def test_a_retry_survives_a_kill(tmp_path, stop):
+    """Stopped at any step, before or after the loss diverged, and resumed: the records are those of one go."""
+    seen = []
+
+    def monitor(progress):
+        seen.append(progress)
+        if len(seen) == stop:
+            raise RuntimeError("stop")
+
+    run = Run.create(tmp_path / "run")
+    run.interval = 0.0
+    run.start({"method": "cliff"}, {"n_clusters": 1}, {})
+    with pytest.raises(RuntimeError, match="stop"):
+        cliff(4.0, run, monitor)
+    histories = [cliff(4.0, run), cliff(4.0)]
+    for record in chain(*histories):
+        record["seconds"] = 0
+    assert histories[0] == histories[1]
+    assert run.read_metrics()[-1]["retries"] == histories[1][-1]["retries"]
+
+
+class Sink(Cliff):
+    """The same quadratic, whose samples all fall into one cluster while the weight is outside ``[-1, 1]``."""
+
+    def losses(self, batch):
+        w = self.module.weight[0, 0]
+        return {"loss": w.square(), "shares": torch.where(w.detach().abs() > 1, torch.tensor([1.0, 0]), 0.5)}
+
+    def summary(self, record, history):
+        return examine(record, history, epochs=8)
+
+
+def sink(lr):
+    plan = Plan(epochs=8, batch_size=4, lr=lr, momentum=0, weight_decay=0)
+    return train(Sink(), Samples(), plan, Context(0, torch.device("cpu")))
+
+
+def test_a_collapse_goes_back_to_the_last_sound_epoch():
+    """w <- w - 2 lr w grows with a rate of 1.2, so that epochs 3 to 5 have one cluster, and shrinks with 0.36."""
+    with pytest.warns(HealthWarning) as caught:
+        history = sink(lr=1.2)
+    said = [str(w.message) for w in caught]
+    assert said[0].startswith("epoch 5: 100% of the samples fall into one cluster")
+    assert said[1:] == ["cliff: collapsed in epoch 5; goes on from epoch 2 with 0.3 of the learning rate (try 1 of 3)"]
+    assert [record["alive"] for record in history] == [2] * 8
+    assert [record["lr"] for record in history] == pytest.approx([1.2] * 2 + [0.36] * 6)
+    assert history[-1]["retries"] == ["collapsed in epoch 5"]
+
+
+def test_a_collapse_that_smaller_steps_do_not_mend_is_kept_and_said():
+    with pytest.warns(HealthWarning) as caught:
+        history = sink(lr=1e3)
+    assert len(history) == 8
+    assert history[-1]["alive"] == 1
+    assert sum("(try" in str(w.message) for w in caught) == 3

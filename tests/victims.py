@@ -1,0 +1,91 @@
+"""A fit in a process of its own that can be killed at an exact point, and what it left behind."""
+
+import json
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+import warnings
+
+import torch
+
+from lsdc import LSDC, datasets
+from lsdc.errors import HealthWarning, InputError
+from lsdc.training.run import Run
+
+SMALL = {"epochs": 3, "pretext_plan": {"epochs": 2}, "batch_size": 32, "width": 0.1, "pool": 200, "random_state": 0}
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def counted(function, n, before=True):
+    """The function, and death at its n-th call."""
+    calls = 0
+
+    def wrapper(*words, **options):
+        nonlocal calls
+        calls += 1
+        if calls == n and before:
+            die()
+        result = function(*words, **options)
+        if calls == n:
+            die()
+        return result
+
+    return wrapper
+
+
+def arm(point, n):
+    """Let this process die at the n-th of some calls; returns the monitor for ``fit``."""
+    if point == "step":
+        return counted(lambda progress: None, n)
+    if point == "half a file":
+        write = os.fsync
+
+        def half(handle):
+            os.ftruncate(handle, os.fstat(handle).st_size // 2)
+            die()
+            write(handle)
+
+        os.fsync = counted(half, n, before=False)
+    else:
+        os.replace = counted(os.replace, n, before=point == "before a rename")
+    return None
+
+
+def victim(folder, point, n, interval, limit):
+    torch.set_num_threads(1)
+    if limit:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    run = Run.resume(folder)
+    run.interval = interval
+    monitor = arm(point, n) if point else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HealthWarning)
+        try:
+            LSDC(4, **SMALL).fit(datasets.load("digits").X[:400], resume=run, monitor=monitor)
+        except (InputError, OSError):
+            sys.exit(2)
+
+
+def attempt(folder, point=None, n=0, interval=0.0, limit=0):
+    """The exit code of a fit that goes on with a run and may be killed."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["lsdc", "torch.distributed.nn"])
+    process = context.Process(target=victim, args=(folder, point, n, interval, limit))
+    process.start()
+    process.join(120)
+    return process.exitcode
+
+
+def left(folder):
+    """Everything a run came to that does not depend on the clock: labels, weights, records."""
+    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    for record in records:
+        del record["seconds"]
+    model = (folder / "model.safetensors").read_bytes()
+    length = int.from_bytes(model[:8], "little")  # the header holds times
+    return (folder / "labels.csv").read_text(), model[8 + length :], records
