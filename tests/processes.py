@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 from datetime import timedelta
+from itertools import product
 
 import numpy as np
 import torch
@@ -33,39 +34,54 @@ def samples(kind):
     return np.random.default_rng(1).random(KINDS[kind]).astype(np.float32)
 
 
-def clustering(kind, similarity, composition, head):
+class Precise(Data):
+    """The same samples in double precision, in which rounding cannot hide or cause a difference."""
+
+    def batch(self, indices):
+        return super().batch(indices).double()
+
+
+def staged(objective, data, plan, precise):
+    if precise:  # Adam divides by the size of a gradient: in single precision rounding decides where one is nearly 0
+        data, plan = Precise(data.X, data.spec), plan.model_copy(update={"optimizer": "adam", "lr": 0.01})
+        objective.module.double()
+    return Stage(objective, data, plan, Context(3, torch.device("cpu")))
+
+
+def clustering(kind, similarity, composition, head, precise):
     """A stage of two steps, its memory in use in the second."""
     X = samples(kind)
     params = {"similarity": similarity, "composition": composition, "head": head, "k": 3, "pool": 3 * BATCH}
     model = LSDC(4, **params, tau={"cosine": 0.9, "l2": None, "sne": 0.05}.get(similarity), width=0.1)
     model.set_params(batch_size=BATCH, epochs=3, optimizer="sgd", lr=0.1, rampup=0, n_frozen=0)
+    model.set_params(augment="crop" if kind == "image" else "noise")
     model.spec_ = describe(X)
     settings = resolve(model.get_params(), model.spec_.shape, N)
     network, views = model._build(settings, seed=0)
     objective = Clustering(network, views, similarity, settings.composition, settings)
-    return Stage(objective, Data(X, model.spec_), settings.plan, Context(3, torch.device("cpu")))
+    return staged(objective, Data(X, model.spec_), settings.plan, precise)
 
 
-def pretraining(kind, name):
+def pretraining(kind, name, precise):
     """A stage of two steps of a pretext."""
     X = samples(kind)
     spec = describe(X)
     views = views_of("crop" if kind == "image" else "noise", spec.shape)
     backbone = build_backbone("vgg4" if kind == "image" else "mlp", views, 0.1, seed=0)
     objective = seeded(lambda: PRETEXTS[name](backbone, views), 0)
-    plan = Plan(epochs=1, batch_size=BATCH, lr=0.1, optimizer="sgd")
-    return Stage(objective, Data(X, spec), plan, Context(3, torch.device("cpu")))
+    plan = Plan(epochs=1, batch_size=BATCH, lr=0.01, optimizer="sgd")
+    return staged(objective, Data(X, spec), plan, precise)
 
 
 def train_all():
     """Every stage for an epoch: its record, and its weights with the gradients of its last step."""
     results = {}
-    for case in [*CLUSTERINGS, *PRETRAININGS]:
-        stage = clustering(*case) if len(case) == 4 else pretraining(*case)
+    for case, precise in product([*CLUSTERINGS, *PRETRAININGS], (False, True)):
+        stage = (clustering if len(case) == 4 else pretraining)(*case, precise)
         stage.epoch(Interrupt(wanted=False))
         weights = {name: tensor.numpy() for name, tensor in stage.module.state_dict().items()}
         gradients = {f"{name}.grad": p.grad.numpy() for name, p in stage.module.named_parameters()}
-        results["-".join(case)] = (stage.history[0], weights | gradients)
+        results["-".join([*case, "double" if precise else "single"])] = (stage.history[0], weights | gradients)
     return results
 
 
@@ -85,8 +101,12 @@ def work(job, rank, size, store, results):
     torch.set_num_threads(1)
     options = {"rank": rank, "world_size": size, "timeout": timedelta(seconds=60)}
     dist.init_process_group("gloo", f"file://{store}", **options)
-    results.put((rank, job()))
-    dist.barrier()
+    try:
+        results.put((rank, job()))
+        dist.barrier()
+    except BaseException as error:
+        results.put((rank, error))
+        raise
     dist.destroy_process_group()
 
 
@@ -99,6 +119,8 @@ def together(job, size, folder):
     for process in processes:
         process.start()
     found = dict(results.get() for _ in processes)
+    for result in found.values():
+        assert not isinstance(result, BaseException), result
     for process in processes:
         process.join(60)
         assert process.exitcode == 0

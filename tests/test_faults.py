@@ -256,7 +256,7 @@ def test_a_collapse_goes_back_to_the_last_sound_epoch():
 
 def test_a_collapse_that_smaller_steps_do_not_mend_is_kept_and_said():
     with pytest.warns(HealthWarning) as caught:
-        history = sink(lr=1e3)
+        history = sink(lr=40.0)
     assert len(history) == 8
     assert history[-1]["alive"] == 1
     assert sum("(try" in str(w.message) for w in caught) == 3

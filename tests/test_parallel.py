@@ -22,15 +22,19 @@ def group(request, tmp_path_factory):
 
 
 def test_every_stage_equals_that_of_one_process(alone, group):
+    """Losses, gradients and updates to 1e-5 in single precision; these and the memory to 1e-7 in double, with Adam."""
     for results, _ in group:
         assert results.keys() == alone.keys()
         for case, (record, tensors) in results.items():
             expected_record, expected = alone[case]
+            precise = case.endswith("double")
+            most = 1e-7 if precise else 1e-5
             for name in ("loss", "pair", "consistency", "density", "accuracy"):
-                assert record.get(name) == pytest.approx(expected_record.get(name), abs=1e-5), (case, name)
+                assert record.get(name) == pytest.approx(expected_record.get(name), abs=most), (case, name)
             assert tensors.keys() == expected.keys()
-            for name, tensor in expected.items():
-                assert np.allclose(tensors[name], tensor, rtol=1e-5, atol=1e-5), (case, name)
+            for name in [n for n in expected if precise or not n.startswith("memory.")]:
+                tensor = expected[name]
+                assert np.allclose(tensors[name], tensor, rtol=most, atol=most), (case, name)
 
 
 def test_an_estimator_just_works_in_a_group(group):

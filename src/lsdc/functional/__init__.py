@@ -2,6 +2,7 @@
 
 from lsdc.functional.composition import COMPOSITIONS, cutmix, mixup, none, ricap
 from lsdc.functional.losses import (
+    at_least_single,
     balance_loss,
     consistency_loss,
     mix_targets,
@@ -16,6 +17,7 @@ __all__ = [
     "COMPOSITIONS",
     "SCORES",
     "SIMILARITIES",
+    "at_least_single",
     "balance_loss",
     "closest",
     "consistency_loss",

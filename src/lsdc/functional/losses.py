@@ -12,6 +12,11 @@ from lsdc.functional.similarity import BLOCK, row_blocks
 EPS = 1e-7
 
 
+def at_least_single(x: Tensor) -> Tensor:
+    """Half precision as single: an eps of 1e-7 is nothing in it, and sums over a batch lose their small parts."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
 @torch.no_grad()
 def mix_targets(A: Tensor, sigma: Tensor, w: Tensor) -> Tensor:
     """Y_ij = sum_r w_r A[i, sigma_r(j)]: rows plain, columns composed (equation 6, targets mixed before the loss)."""
@@ -33,8 +38,7 @@ def pair_loss(p: Tensor, p_composed: Tensor, Y: Tensor, positive: float | Tensor
     ``positive`` weighs the connected pairs (1 in the paper; see ``positive_weight``). Larger batches go block by
     block and are computed again in the backward pass, so that their memory is that of ``Y`` and not of the graph.
     """
-    if p.dtype in (torch.float16, torch.bfloat16):
-        p, p_composed = p.float(), p_composed.float()
+    p, p_composed = at_least_single(p), at_least_single(p_composed)
     n = len(p)
     if n <= BLOCK:
         return _pair_loss_sum(p, p_composed, Y, positive) / Y.numel()
@@ -67,7 +71,7 @@ def balance_loss(p: Tensor) -> Tensor:
 
 def nt_xent(z1: Tensor, z2: Tensor, temperature: float) -> Tensor:
     """Cross-entropy of finding a sample's other view among all of the batch's views, by cosine (Chen et al. 2020)."""
-    z = F.normalize(torch.cat([z1, z2]).float(), dim=1)
+    z = F.normalize(at_least_single(torch.cat([z1, z2])), dim=1)
     logits = (z @ z.T / temperature).fill_diagonal_(-torch.inf)
     return F.cross_entropy(logits, torch.arange(len(z), device=z.device).roll(len(z1)))
 

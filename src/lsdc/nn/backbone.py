@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from lsdc.errors import InputError
+from lsdc.functional import at_least_single
 
 
 class Backbone(nn.Module):
@@ -36,8 +37,8 @@ class Backbone(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Features (N, D) in fp32.
 
-        On CUDA the stages run in bf16. Everything after them (heads, distances, losses) needs fp32: in bf16 an eps of
-        1e-7 is nothing. On CPUs bf16 can kill the process, so there it is never used.
+        On CUDA the stages run in bf16; everything after them (heads, distances, losses) needs fp32. On CPUs bf16 can
+        kill the process, so there it is never used.
         """
         with torch.autocast("cuda", torch.bfloat16, enabled=x.is_cuda):
             with torch.no_grad():
@@ -45,4 +46,4 @@ class Backbone(nn.Module):
                     x = stage(x)
             for stage in self.stages[self.n_frozen :]:
                 x = stage(x)
-        return x.flatten(1).float()
+        return at_least_single(x.flatten(1))

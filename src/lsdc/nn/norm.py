@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from lsdc import parallel
+from lsdc.functional import at_least_single
 
 
 class SyncedBatchNorm(_BatchNorm):
@@ -18,7 +19,7 @@ class SyncedBatchNorm(_BatchNorm):
             return super().forward(x)
         places = [0, *range(2, x.ndim)]
         shape = [1, -1] + [1] * (x.ndim - 2)
-        values = x.float()
+        values = at_least_single(x)
         n = parallel.total(values.new_tensor(values.numel() / values.shape[1]))
         mean = parallel.total(values.sum(places)) / n
         centred = values - mean.view(shape)
