@@ -16,7 +16,7 @@ def whiten(f: Tensor, n_components: int) -> Tensor:
         raise ValueError(f"n_components must be between 1 and the {f.shape[1]} features, got {n_components}")
     centred = f - f.mean(0)
     variances, directions = torch.linalg.eigh((centred.T @ centred).double() / len(f))  # rising
-    variances = variances.clamp(min=FLOOR * float(variances[-1])).clamp(min=torch.finfo(torch.float64).tiny)
+    variances = variances.clamp(min=max(FLOOR * float(variances[-1]), torch.finfo(torch.float32).tiny))
     axes = (directions / variances.sqrt())[:, -n_components:].flip(1)
     whitened: Tensor = centred @ axes.to(f.dtype)
     return whitened

@@ -52,26 +52,48 @@ def _unit(r: Tensor) -> Tensor:
 
 
 def vat_direction(
-    predict: Predict, x: Tensor, eps: float | Tensor, xi: float = 10.0, *, rng: torch.Generator
+    predict: Predict,
+    x: Tensor,
+    eps: float | Tensor,
+    xi: float = 10.0,
+    *,
+    rng: torch.Generator,
+    logits: Tensor | None = None,
 ) -> Tensor:
     """The perturbation of length eps_i that changes the prediction of x_i most: one power step from a random one.
 
     Miyato et al. 2018, algorithm 1. Where nothing changes the prediction, the random direction stays.
     """
     noise = torch.randn(x.shape, generator=rng, device=rng.device).to(x)
-    with torch.no_grad():
-        logits = predict(x)
+    target = _fixed(predict, x, logits)
     with torch.enable_grad():
         r = (xi * _unit(noise)).requires_grad_()
-        (gradient,) = torch.autograd.grad(_divergence(logits, predict(x + r)), r)
+        (gradient,) = torch.autograd.grad(_divergence(target, predict(x + r)), r)
     felt = gradient.flatten(1).abs().amax(1) > 0
     direction = _unit(torch.where(_per_sample(felt, x), gradient, noise))
     return _per_sample(torch.as_tensor(eps, dtype=x.dtype, device=x.device), x) * direction
 
 
-def vat_loss(predict: Predict, x: Tensor, eps: float | Tensor, xi: float = 10.0, *, rng: torch.Generator) -> Tensor:
-    """KL(p(x) || p(x + r)) for the worst r of length eps_i; p(x) is a fixed target (the paper's R_SAT)."""
-    r = vat_direction(predict, x, eps, xi, rng=rng)
+def vat_loss(
+    predict: Predict,
+    x: Tensor,
+    eps: float | Tensor,
+    xi: float = 10.0,
+    *,
+    rng: torch.Generator,
+    logits: Tensor | None = None,
+) -> Tensor:
+    """KL(p(x) || p(x + r)) for the worst r of length eps_i; p(x) is a fixed target (the paper's R_SAT).
+
+    ``logits`` are those of ``x``, where the step has them already.
+    """
+    target = _fixed(predict, x, logits)
+    r = vat_direction(predict, x, eps, xi, rng=rng, logits=target)
+    return _divergence(target, predict(x + r))
+
+
+def _fixed(predict: Predict, x: Tensor, logits: Tensor | None) -> Tensor:
+    if logits is not None:
+        return logits.detach()
     with torch.no_grad():
-        logits = predict(x)
-    return _divergence(logits, predict(x + r))
+        return predict(x)
