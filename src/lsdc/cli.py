@@ -121,7 +121,7 @@ def fit(
     if resume:
         params = _resumed(stored["params"], given, folder)
     else:
-        params = {"n_clusters": _clusters(clusters, dataset), "random_state": 0, **given}
+        params = {"n_clusters": _clusters(clusters, dataset, method), "random_state": 0, **given}
     try:
         model = METHODS[method](**{**params, **({"device": device} if device else {})})
     except TypeError:
@@ -129,7 +129,8 @@ def fit(
     run.source = {"source": data, "image_size": image_size, "column": column}
     run.ids = dataset.ids
     name = dataset.title or dataset.name
-    headline = f"{name}: {_count(dataset):,} samples, {params['n_clusters']} clusters, run folder {folder}"
+    wanted = f"{params['n_clusters']} clusters" if params["n_clusters"] is not None else "clusters to be counted"
+    headline = f"{name}: {_count(dataset):,} samples, {wanted}, run folder {folder}"
     try:
         with Live(err, headline) as monitor, _readable_warnings():
             model.fit(dataset, monitor=monitor, **({"resume": run} if resume else {"run": run}))
@@ -154,7 +155,7 @@ def _about_data(error: InputError, data: str) -> InputError:
 def _finish(run: Run, dataset: Dataset, model: Any) -> None:
     """What a person wants to know when a fit is done."""
     _, labels, confidence = run.read_labels()
-    out.print(sizes_table(labels, confidence, model.n_clusters))
+    out.print(sizes_table(labels, confidence, model.n_clusters_))
     if dataset.y is not None:
         out.print(scores_table({model.method: score(dataset.y, labels, confidence)}, dataset.title or dataset.name))
     _write_report(run, dataset)
@@ -231,7 +232,7 @@ def evaluate(
     y = read_labels(labels) if labels else dataset.y if dataset else None
     if labels and y is not None and len(y) == len(assigned) + 1:
         y = y[1:]  # the first line was a header
-    n_clusters = max(config["params"]["n_clusters"], int(assigned.max()) + 1)
+    n_clusters = max(config["params"]["n_clusters"] or 0, int(assigned.max()) + 1)
     if y is not None and len(y) != len(assigned):
         raise InputError(f"{labels or source['source']}: {len(y)} labels, but the run has {len(assigned)} samples")
     if y is None:
@@ -387,10 +388,11 @@ def _count(dataset: Dataset) -> int:
     return len(dataset.X) if isinstance(dataset.X, list) else int(dataset.X.shape[0])
 
 
-def _clusters(given: int | None, dataset: Dataset) -> int:
-    if given is None and dataset.n_clusters is None:
+def _clusters(given: int | None, dataset: Dataset, method: str) -> int | None:
+    found = given if given is not None else dataset.n_clusters
+    if found is None and not METHODS[method].finds_n_clusters:
         raise InputError(f"--clusters is missing: {dataset.name} does not say how many there are")
-    return given if given is not None else dataset.n_clusters or 0
+    return found
 
 
 def _recipe(name: str, dataset: Dataset, method: str) -> dict[str, Any]:
