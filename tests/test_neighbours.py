@@ -22,6 +22,7 @@ from lsdc.functional import (
     triplet_loss,
     triplets,
 )
+from lsdc.functional.linkage import Clusters
 
 seeds = given(seed=st.integers(0, 10**6))
 METRICS = ("l2", "cosine")
@@ -245,6 +246,18 @@ def test_merging_equals_computing_everything_anew(seed, k, n_clusters):
     W, start = sparse_affinity(f, k=8), linked(first_neighbours(f, "l2").indices)
     n_clusters = min(n_clusters, int(start.max()) + 1)
     assert same_partition(merge_clusters(W, start, n_clusters, k), literal_merge(W.to_dense(), start, n_clusters, k))
+
+
+@seeds
+def test_affinities_are_kept_up_to_date(seed):
+    W, labels = sparse_affinity(features(seed, n=24), k=8), torch.arange(24) // 2
+    clusters = Clusters(W, labels.tolist(), k=3)
+    while len(clusters.members) > 2:
+        clusters.merge(*clusters.best_pair())
+        A = cluster_affinity(W, torch.tensor(clusters.label)).to_dense()
+        for c, row in clusters.affinity.items():
+            wanted = {d: value for d, value in enumerate(A[c].tolist()) if value > 0}
+            assert row == pytest.approx(wanted, rel=1e-9)
 
 
 def test_merging_does_not_change_its_input_and_finds_blobs():

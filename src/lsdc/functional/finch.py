@@ -68,7 +68,9 @@ def merge_closest(f: Tensor, labels: Tensor, n_clusters: int, metric: str = "cos
     matrix of all pairs, as there may be many clusters.
     """
     means, sizes = cluster_means(f, labels), labels.bincount().double()
-    near, gap = first_neighbours(means, metric) if len(means) > 1 else (sizes.long(), sizes)
+    if len(means) <= n_clusters:
+        return labels
+    near, gap = first_neighbours(means, metric)
     into = torch.arange(len(means), device=f.device)
     while len(means) > n_clusters:
         i = int(gap.argmin())
