@@ -284,6 +284,21 @@ def test_kmeans_by_the_same_interface(tmp_path):
     assert json.loads(lsdc("evaluate", "run", "--json", cwd=tmp_path).stdout)["kmeans"]["acc"] == 1.0
 
 
+def test_finch_needs_no_number_of_clusters(tmp_path):
+    centres = np.repeat(10 * np.eye(4), 30, axis=0)
+    np.save(tmp_path / "x.npy", centres + np.random.default_rng(0).normal(size=centres.shape))
+    refused(inside("fit", "x.npy", "--method", "kmeans", cwd=tmp_path), "--clusters is missing")
+    result = inside("fit", "x.npy", "--method", "finch", "--out", "run", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "run" / "report.html").exists()
+    result = inside("evaluate", "run", "--json", cwd=tmp_path)
+    sizes = json.loads(result.stdout)["sizes"]
+    assert sum(sizes) == 120
+    assert 4 <= len(sizes) <= 8
+    assert inside("predict", "run", "x.npy", cwd=tmp_path).stdout.count("\n") == 121
+    assert inside("fit", "x.npy", "--method", "finch", "--out", "run", "--overwrite", cwd=tmp_path).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("words", "parts"),
     [

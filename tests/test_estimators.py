@@ -15,13 +15,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import lsdc
-from lsdc import LSDC, METHODS, HealthWarning, InputError, KMeans
+from lsdc import FINCH, LSDC, METHODS, HealthWarning, InputError, KMeans
 from lsdc.data.datasets import Dataset
 from lsdc.functional import knn
 from lsdc.methods.settings import bind_similarity, resolve
 from lsdc.metrics import clustering_accuracy
 
-QUICK = {"lsdc": {"epochs": 2, "width": 0.1, "pretext_plan": {"epochs": 1}, "batch_size": 32}, "kmeans": {"n_init": 2}}
+QUICK = {
+    "lsdc": {"epochs": 2, "width": 0.1, "pretext_plan": {"epochs": 1}, "batch_size": 32},
+    "kmeans": {"n_init": 2},
+    "finch": {},
+}
 every_method = pytest.mark.parametrize("name", METHODS)
 pytestmark = pytest.mark.filterwarnings("ignore::lsdc.HealthWarning")  # two epochs leave clusters unborn
 
@@ -68,7 +72,8 @@ def expected_failures(estimator):
 
 
 @parametrize_with_checks(
-    [LSDC(epochs=40, pretext="none", width=0.1), KMeans(n_init=2)], expected_failed_checks=expected_failures
+    [LSDC(epochs=40, pretext="none", width=0.1), KMeans(n_init=2), FINCH(), FINCH(metric="l2")],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
@@ -141,6 +146,7 @@ def test_saved_models_predict_the_same_to_the_bit(name, kind, tmp_path):
     assert np.array_equal(loaded.labels_, model.labels_)
     assert loaded.history_ == model.history_
     assert loaded.n_features_in_ == model.n_features_in_
+    assert loaded.n_clusters_ == model.n_clusters_ == 3
 
 
 @every_method
@@ -281,8 +287,12 @@ def test_bad_data_is_refused_by_name(name, what):
 @every_method
 @pytest.mark.parametrize("value", [0, -1, 1.5, "3", None, True])
 def test_n_clusters_must_count(name, value):
+    model = quick(name, n_clusters=value)
+    if value is None and METHODS[name].finds_n_clusters:
+        assert model.fit(blobs()[0]).n_clusters_ >= 1
+        return
     with pytest.raises(ValueError, match="n_clusters must be a whole number"):
-        quick(name, n_clusters=value).fit(blobs()[0])
+        model.fit(blobs()[0])
 
 
 BAD_PARAMS = {

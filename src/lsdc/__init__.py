@@ -3,7 +3,7 @@
 from lsdc.data import datasets
 from lsdc.data.files import image_folder
 from lsdc.errors import HealthWarning, InputError
-from lsdc.methods import LSDC, METHODS, KMeans, load
+from lsdc.methods import FINCH, LSDC, METHODS, KMeans, load
 
 __version__ = "0.1.0"
-__all__ = ["LSDC", "METHODS", "HealthWarning", "InputError", "KMeans", "datasets", "image_folder", "load"]
+__all__ = ["FINCH", "LSDC", "METHODS", "HealthWarning", "InputError", "KMeans", "datasets", "image_folder", "load"]

@@ -122,7 +122,7 @@ def fit(
         image_size, column = stored["data"].get("image_size", image_size), stored["data"].get("column", column)
     dataset = open_data(data, _root(data_root), image_size=image_size, column=column)
     given = chosen(method, recipe_, set_ or [], dataset, clusters, seed)
-    params = resumed(stored["params"], given, folder) if stored else complete(given, dataset)
+    params = resumed(stored["params"], given, folder) if stored else complete(given, dataset, method)
     try:
         model = METHODS[method](**{**params, **({"device": device} if device else {})})
     except TypeError:
@@ -130,7 +130,8 @@ def fit(
     run.source = {"source": data, "image_size": image_size, "column": column}
     run.ids, run.interval = dataset.ids, save_every
     name = dataset.title or dataset.name
-    headline = f"{name}: {_count(dataset):,} samples, {params['n_clusters']} clusters, run folder {folder}"
+    wanted = f"{params['n_clusters']} clusters" if params["n_clusters"] is not None else "clusters to be counted"
+    headline = f"{name}: {_count(dataset):,} samples, {wanted}, run folder {folder}"
     if parallel.size() > 1:
         headline += f", {parallel.size()} processes"
     try:
@@ -181,7 +182,7 @@ def _about_data(error: InputError, data: str) -> InputError:
 def _finish(run: Run, dataset: Dataset, model: Any) -> None:
     """What a person wants to know when a fit is done."""
     _, labels, confidence = run.read_labels()
-    out.print(sizes_table(labels, confidence, model.n_clusters))
+    out.print(sizes_table(labels, confidence, model.n_clusters_))
     if dataset.y is not None:
         out.print(scores_table({model.method: score(dataset.y, labels, confidence)}, dataset.title or dataset.name))
     _write_report(run, dataset)
@@ -260,7 +261,7 @@ def evaluate(
     y = read_labels(labels) if labels else dataset.y if dataset else None
     if labels and y is not None and len(y) == len(assigned) + 1:
         y = y[1:]  # the first line was a header
-    n_clusters = max(config["params"]["n_clusters"], int(assigned.max()) + 1)
+    n_clusters = max(config["params"]["n_clusters"] or 0, int(assigned.max()) + 1)
     if y is not None and len(y) != len(assigned):
         raise InputError(f"{labels or source['source']}: {len(y)} labels, but the run has {len(assigned)} samples")
     if y is None:

@@ -22,9 +22,9 @@ def chosen(
     return merged(recipe_for(recipe, dataset), _settings(words, method)) | named
 
 
-def complete(given: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
+def complete(given: dict[str, Any], dataset: Dataset, method: str) -> dict[str, Any]:
     """With the data set's number of clusters and seed 0 where nothing is said of them."""
-    if given.get("n_clusters", dataset.n_clusters) is None:
+    if given.get("n_clusters", dataset.n_clusters) is None and not METHODS[method].finds_n_clusters:
         raise InputError(f"--clusters is missing: {dataset.name} does not say how many there are")
     return {"n_clusters": dataset.n_clusters, "random_state": 0, **given}
 

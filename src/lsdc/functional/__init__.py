@@ -1,6 +1,30 @@
-"""The paper as pure functions of tensors. ``docs/paper-to-code.md`` maps its equations to these names."""
+"""The paper as pure functions of tensors. ``docs/paper-to-code.md`` maps its equations to these names.
+
+So are the methods it compares with, a module each.
+"""
 
 from lsdc.functional.composition import COMPOSITIONS, cutmix, mixup, none, ricap
+from lsdc.functional.dac import dac_labels, dac_pair_loss, dac_thresholds
+from lsdc.functional.dec import kl_to_target, soft_assignment, target_distribution
+from lsdc.functional.deepcluster import uniform_over_clusters, whiten
+from lsdc.functional.finch import cut, finch_partitions, first_neighbours, linked, merge_closest, natural
+from lsdc.functional.iic import iic_loss, joint, sobel
+from lsdc.functional.imsat import (
+    conditional_entropy,
+    information_loss,
+    local_radius,
+    marginal_entropy,
+    vat_direction,
+    vat_loss,
+)
+from lsdc.functional.jule import (
+    cluster_affinity,
+    n_after,
+    sparse_affinity,
+    triplet_loss,
+    triplets,
+)
+from lsdc.functional.linkage import merge_clusters, merge_score
 from lsdc.functional.losses import (
     at_least_single,
     balance_loss,
@@ -11,28 +35,76 @@ from lsdc.functional.losses import (
     positive_weight,
     rampup,
 )
+from lsdc.functional.neighbours import components, nearest, nearest_among
 from lsdc.functional.similarity import SCORES, SIMILARITIES, closest, cosine, diffusion, knn, l2, sne
+from lsdc.functional.vade import (
+    Mixture,
+    mixture_log_density,
+    prior_divergence,
+    reparameterise,
+    responsibilities,
+    vade_loss,
+)
 
 __all__ = [
     "COMPOSITIONS",
     "SCORES",
     "SIMILARITIES",
+    "Mixture",
     "at_least_single",
     "balance_loss",
     "closest",
+    "cluster_affinity",
+    "components",
+    "conditional_entropy",
     "consistency_loss",
     "cosine",
+    "cut",
     "cutmix",
+    "dac_labels",
+    "dac_pair_loss",
+    "dac_thresholds",
     "diffusion",
+    "finch_partitions",
+    "first_neighbours",
+    "iic_loss",
+    "information_loss",
+    "joint",
+    "kl_to_target",
     "knn",
     "l2",
+    "linked",
+    "local_radius",
+    "marginal_entropy",
+    "merge_closest",
+    "merge_clusters",
+    "merge_score",
     "mix_targets",
+    "mixture_log_density",
     "mixup",
+    "n_after",
+    "natural",
+    "nearest",
+    "nearest_among",
     "none",
     "nt_xent",
     "pair_loss",
     "positive_weight",
+    "prior_divergence",
     "rampup",
+    "reparameterise",
+    "responsibilities",
     "ricap",
     "sne",
+    "sobel",
+    "soft_assignment",
+    "sparse_affinity",
+    "target_distribution",
+    "triplet_loss",
+    "triplets",
+    "uniform_over_clusters",
+    "vade_loss",
+    "vat_direction",
+    "vat_loss",
+    "whiten",
 ]

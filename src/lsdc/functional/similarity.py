@@ -16,9 +16,10 @@ Similarity = Callable[..., Tensor]
 BLOCK = 2048  # rows at a time: 2048 x 16384 floats are 128 MB
 
 
-def row_blocks(n: int) -> Iterator[slice]:
+def row_blocks(n: int, size: int | None = None) -> Iterator[slice]:
     """Slices that cover ``range(n)`` in blocks of rows."""
-    return (slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK))
+    size = size or BLOCK
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
 
 def _prepare(f: Tensor) -> Tensor:

@@ -6,12 +6,13 @@ from typing import Any
 
 from lsdc.errors import InputError, unknown
 from lsdc.methods.base import Estimator
+from lsdc.methods.finch import FINCH
 from lsdc.methods.kmeans import KMeans
 from lsdc.methods.lsdc import LSDC
 from lsdc.methods.persist import FORMAT, rebuilt
 from lsdc.training.checkpoint import read_tensors
 
-METHODS: dict[str, type[Estimator]] = {"lsdc": LSDC, "kmeans": KMeans}
+METHODS: dict[str, type[Estimator]] = {"lsdc": LSDC, "kmeans": KMeans, "finch": FINCH}
 
 
 def load(path: str | os.PathLike[str], **params: Any) -> Estimator:
@@ -34,4 +35,4 @@ def load(path: str | os.PathLike[str], **params: Any) -> Estimator:
     return rebuilt(METHODS[header["method"]], file, tensors, header)
 
 
-__all__ = ["LSDC", "METHODS", "Estimator", "KMeans", "load"]
+__all__ = ["FINCH", "LSDC", "METHODS", "Estimator", "KMeans", "load"]

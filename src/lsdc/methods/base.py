@@ -34,13 +34,15 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     """Validation, prediction, saving and the run folder; a method adds ``_fit``, ``_outputs`` and its state."""
 
     method: ClassVar[str]
+    finds_n_clusters: ClassVar[bool] = False  # whether n_clusters may be None: the method finds a number by itself
     behaviour: ClassVar[int] = 1  # counted up when the same settings give other results: old runs are not resumed
-    n_clusters: int
+    n_clusters: int | None
     random_state: Any
     device: str
     n_workers: int = 0
 
     labels_: NDArray[np.int64]
+    n_clusters_: int
     history_: list[Record]
     settings_: dict[str, Any]
     n_features_in_: int
@@ -108,8 +110,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def _fit_checked(self, X: Any, run: Any, resume: Any, monitor: Callable[[Progress], None]) -> None:
         data = self._data(X, reset=True)
         more = self._data(X.unlabelled, reset=False) if getattr(X, "unlabelled", None) is not None else None
-        if whole_number("n_clusters", self.n_clusters) > len(data):
-            raise InputError(f"n_clusters={self.n_clusters} is more than the {len(data)} samples of X")
+        self._check_n_clusters(len(data))
         self.settings_ = self._settings(data)
         device, n_workers = devices.choose(self.device), whole_number("n_workers", self.n_workers, least=0)
         folder = Run.of(run, resume) if parallel.rank() == 0 else None  # the first process keeps the run for all
@@ -120,14 +121,26 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
                 self._start(folder, data, more)
             pretext_data = sources.Joined(data, more) if more else None
             self._fit(data, Context(self.seed_, device, n_workers, folder, monitor, pretext_data))
-            p = np.concatenate([p for _, p in self._outputs(data)])
-            if not np.isfinite(p).all():
+            self.labels_, confidence, self.n_clusters_ = self._assigned(data)
+            if not np.isfinite(confidence).all():
                 raise Diverged("the network ended with numbers that are not finite; try a smaller lr")
-            self.labels_ = p.argmax(1).astype(np.int64)
             if folder:
                 self.save(folder.path / "model.safetensors")
-                folder.write_labels(folder.ids or range(len(data)), self.labels_.tolist(), p.max(1).tolist())
-        self._warn_of_empty_clusters()
+                folder.write_labels(folder.ids or range(len(data)), self.labels_.tolist(), confidence.tolist())
+        if self.n_clusters is not None:
+            self._warn_of_empty_clusters()
+
+    def _check_n_clusters(self, n: int) -> None:
+        if self.n_clusters is None and self.finds_n_clusters:
+            return
+        if whole_number("n_clusters", self.n_clusters) > n:
+            raise InputError(f"n_clusters={self.n_clusters} is more than the {n} samples of X")
+
+    def _assigned(self, data: Data) -> tuple[NDArray[np.int64], NDArray[np.float32], int]:
+        """The cluster of each sample, its probability, and the number of clusters; part by part, as K may be large."""
+        parts = [(p.argmax(1), p.max(1), p.shape[1]) for _, p in self._outputs(data)]
+        labels, confidence, n_clusters = zip(*parts, strict=True)
+        return np.concatenate(labels).astype(np.int64), np.concatenate(confidence), n_clusters[0]
 
     def _start(self, folder: Run, data: Data, more: Data | None) -> None:
         """Make the run's folder, or check that it is of these settings and this data."""
@@ -142,15 +155,16 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         folder.start(settings, plain(self.get_params()), content)
 
     def _warn_of_empty_clusters(self) -> None:
-        shares = np.bincount(self.labels_, minlength=self.n_clusters) / len(self.labels_)
-        empty = self.n_clusters - clusters_alive(shares.tolist())
+        shares = np.bincount(self.labels_, minlength=self.n_clusters_) / len(self.labels_)
+        empty = self.n_clusters_ - clusters_alive(shares.tolist())
         if empty and not (self.history_ and "dead" in self.history_[-1].get("health", ())):
-            message = f"{empty} of {self.n_clusters} clusters are (nearly) empty; try a smaller n_clusters"
+            message = f"{empty} of {self.n_clusters_} clusters are (nearly) empty; try a smaller n_clusters"
             warnings.warn(message, HealthWarning, stacklevel=4)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each sample, new ones too."""
-        return np.asarray(self.predict_proba(X).argmax(1), np.int64)
+        check_is_fitted(self)
+        return self._assigned(self._data(X, reset=False))[0]
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
         """The probability of each cluster for each sample (n, K)."""

@@ -36,6 +36,7 @@ class KMeans(Estimator):
     """
 
     method = "kmeans"
+    n_clusters: int
 
     def __init__(
         self, n_clusters: int = 8, *, n_init: int = 20, random_state: Any = None, device: str = "auto"

@@ -30,6 +30,7 @@ def write_model(model: "Estimator", path: str | os.PathLike[str]) -> None:
         "params": {**params, "random_state": model.seed_},
         "settings": model.settings_,
         "shape": list(model.spec_.shape),
+        "n_clusters": model.n_clusters_,
         "n_features_in": model.n_features_in_,
         "feature_names": getattr(model, "feature_names_in_", np.array([])).tolist(),
         "words": list(model.words_.words) if model.words_ else None,
@@ -52,6 +53,7 @@ def rebuilt(method: "type[Estimator]", path: Path, tensors: dict[str, Tensor], h
         model.spec_ = Spec(tuple(header["shape"]), tensors["offset"], tensors["scale"])
         model.settings_ = header["settings"]
         model.seed_ = header["params"]["random_state"]
+        model.n_clusters_ = header.get("n_clusters", header["params"]["n_clusters"])  # older files: as was asked for
         model.n_features_in_ = header["n_features_in"]
         if header["feature_names"]:
             model.feature_names_in_ = np.array(header["feature_names"], object)

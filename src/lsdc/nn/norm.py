@@ -1,4 +1,7 @@
-"""Batch norm over the whole batch when several processes hold parts of it, on CPUs too (torch's own needs GPUs)."""
+"""Batch norm over the whole batch when several processes hold parts of it, and one that does not remember."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +12,10 @@ from lsdc.functional import at_least_single
 
 
 class SyncedBatchNorm(_BatchNorm):
-    """As ``nn.BatchNorm1d`` to ``3d``, with mean and variance over the rows of all processes while training."""
+    """As ``nn.BatchNorm1d`` to ``3d``, with mean and variance over the rows of all processes while training.
+
+    On CPUs too, which torch's own does not do.
+    """
 
     def _check_input_dim(self, input: Tensor) -> None:
         pass
@@ -32,6 +38,8 @@ class SyncedBatchNorm(_BatchNorm):
 
     @torch.no_grad()
     def _track(self, mean: Tensor, variance: Tensor) -> None:
+        if not self.track_running_stats:
+            return
         if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
             return
         self.num_batches_tracked += 1
@@ -51,3 +59,20 @@ def synchronised(module: nn.Module) -> nn.Module:
     for name, child in module.named_children():
         setattr(module, name, synchronised(child))
     return module
+
+
+@contextmanager
+def frozen_statistics(module: nn.Module) -> Iterator[None]:
+    """Passes inside leave the running statistics alone, in training mode too, where batches still use their own.
+
+    For passes that are not of the data, such as those of virtual adversarial training: their samples are not what
+    evaluation will see.
+    """
+    norms = [m for m in module.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
+    try:
+        for norm in norms:
+            norm.track_running_stats = False  # in evaluation mode the stored statistics are used all the same
+        yield
+    finally:
+        for norm in norms:
+            norm.track_running_stats = True

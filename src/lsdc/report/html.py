@@ -44,7 +44,7 @@ def page(
     scores: Scores | None,
 ) -> str:
     """The whole page; names and texts are escaped."""
-    n_clusters = max(config["params"]["n_clusters"], int(labels.max()) + 1)
+    n_clusters = max(config["params"]["n_clusters"] or 0, int(labels.max()) + 1)
     facts = f"{len(labels):,} samples · {n_clusters} clusters · {escape(str(config['method']))} · seed {config['seed']}"
     parts = [
         f"<h1>{escape(title)}</h1><p class=soft>{facts} · {(confidence > 0.9).mean():.0%} confident (above 0.9)</p>"

@@ -263,7 +263,7 @@ def is_run(path: Path) -> bool:
     try:
         config = json.loads((path / "config.json").read_text())
         known = {"method", "params", "settings", "fingerprint"} <= config.keys()
-        return known and isinstance(config["params"]["n_clusters"], int) and isinstance(config["data"], dict)
+        return known and isinstance(config["params"]["n_clusters"], int | None) and isinstance(config["data"], dict)
     except (OSError, ValueError, AttributeError, TypeError, KeyError):
         return False
 

@@ -1,0 +1,99 @@
+"""IMSAT: information maximising self-augmented training (Hu, Miyato, Tokui, Matsumoto, Sugiyama 2017).
+
+A step is ``vat_loss(predict, x, eps[ids], rng=rng) + 0.1 * information_loss(p)``. ``predict`` gives logits of x. The
+passes of VAT must not move the statistics of batch norm: wrap them in ``lsdc.nn.norm.frozen_statistics(net)``.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lsdc.functional.losses import EPS
+from lsdc.functional.neighbours import nearest
+
+Predict = Callable[[Tensor], Tensor]
+
+
+def conditional_entropy(p: Tensor) -> Tensor:
+    """H(Y|X), the mean entropy of the predictions: 0 if all are certain."""
+    return -(p * (p + EPS).log()).sum(1).mean()
+
+
+def marginal_entropy(p: Tensor) -> Tensor:
+    """H(Y), the entropy of the batch's mean prediction: log K for clusters of equal size."""
+    return conditional_entropy(p.mean(0, keepdim=True))
+
+
+def information_loss(p: Tensor, mu: float = 4.0) -> Tensor:
+    """H(Y|X) - mu H(Y), minus the mutual information with its two parts weighed; in the loss times lambda = 0.1."""
+    return conditional_entropy(p) - mu * marginal_entropy(p)
+
+
+def local_radius(x: Tensor, k: int = 10, alpha: float = 0.25) -> Tensor:
+    """eps_i = alpha times the distance of x_i to its k-th neighbour ; computed once, before training."""
+    return alpha * nearest(x.flatten(1), k, "l2").distances[:, -1]
+
+
+def _divergence(logits: Tensor, logits_perturbed: Tensor) -> Tensor:
+    """KL(p || p'), mean over samples."""
+    return F.kl_div(logits_perturbed.log_softmax(1), logits.log_softmax(1), reduction="batchmean", log_target=True)
+
+
+def _per_sample(values: Tensor, x: Tensor) -> Tensor:
+    return values.reshape(-1, *[1] * (x.ndim - 1))
+
+
+def _unit(r: Tensor) -> Tensor:
+    """Each sample's direction; divided by its largest value first, as squares of tiny gradients are 0."""
+    largest = r.flatten(1).abs().amax(1).clamp(min=torch.finfo(r.dtype).tiny)
+    return F.normalize((r / _per_sample(largest, r)).flatten(1), dim=1).view_as(r)
+
+
+def vat_direction(
+    predict: Predict,
+    x: Tensor,
+    eps: float | Tensor,
+    xi: float = 10.0,
+    *,
+    rng: torch.Generator,
+    logits: Tensor | None = None,
+) -> Tensor:
+    """The perturbation of length eps_i that changes the prediction of x_i most: one power step from a random one.
+
+    Miyato et al. 2018, algorithm 1. Where nothing changes the prediction, the random direction stays.
+    """
+    noise = torch.randn(x.shape, generator=rng, device=rng.device).to(x)
+    target = _fixed(predict, x, logits)
+    with torch.enable_grad():
+        r = (xi * _unit(noise)).requires_grad_()
+        (gradient,) = torch.autograd.grad(_divergence(target, predict(x + r)), r)
+    felt = gradient.flatten(1).abs().amax(1) > 0
+    direction = _unit(torch.where(_per_sample(felt, x), gradient, noise))
+    return _per_sample(torch.as_tensor(eps, dtype=x.dtype, device=x.device), x) * direction
+
+
+def vat_loss(
+    predict: Predict,
+    x: Tensor,
+    eps: float | Tensor,
+    xi: float = 10.0,
+    *,
+    rng: torch.Generator,
+    logits: Tensor | None = None,
+) -> Tensor:
+    """KL(p(x) || p(x + r)) for the worst r of length eps_i; p(x) is a fixed target (the paper's R_SAT).
+
+    ``logits`` are those of ``x``, where the step has them already.
+    """
+    target = _fixed(predict, x, logits)
+    r = vat_direction(predict, x, eps, xi, rng=rng, logits=target)
+    return _divergence(target, predict(x + r))
+
+
+def _fixed(predict: Predict, x: Tensor, logits: Tensor | None) -> Tensor:
+    if logits is not None:
+        return logits.detach()
+    with torch.no_grad():
+        return predict(x)

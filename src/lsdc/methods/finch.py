@@ -1,0 +1,91 @@
+"""FINCH: first neighbours linked, clusters replaced by their means, until one is left. No training, no parameters."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lsdc.data.sources import Data
+from lsdc.errors import unknown
+from lsdc.functional import cut, finch_partitions, natural, nearest_among
+from lsdc.functional.neighbours import METRICS
+from lsdc.methods.base import Arrays, Estimator
+from lsdc.training import device as devices
+from lsdc.training.loop import Context
+
+
+class FINCH(Estimator):
+    """Clusters by first neighbours, in a hierarchy that needs no number of clusters and no threshold.
+
+    New samples join the cluster of the nearest training sample, so the model keeps all of them, and its file too.
+
+    Parameters
+    ----------
+    n_clusters : int or None
+        The number of clusters K: the coarsest partition with at least K is merged on, the closest pair first. Without
+        it the partition is taken beyond which merging would have to reach farthest, compared with how far its own
+        clusters reached.
+    metric : {"cosine", "l2"}
+        How samples and means are compared; angles are seen from the mean of dense vectors, from zero else.
+    random_state : int, RandomState or None
+        Accepted as for every method; nothing is random here.
+    device : {"auto", "cpu", "cuda"}
+        Where to compute.
+
+    Attributes
+    ----------
+    labels_ : array (n,)
+        The cluster of each sample of X.
+    n_clusters_ : int
+        How many there are.
+    partitions_ : list of arrays (n,)
+        The whole hierarchy: every cluster of a partition is a union of clusters of the one before it. The finest is
+        first, a single cluster last.
+    """
+
+    method = "finch"
+    finds_n_clusters = True
+
+    def __init__(
+        self, n_clusters: int | None = None, *, metric: str = "cosine", random_state: Any = None, device: str = "auto"
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.metric = metric
+        self.random_state = random_state
+        self.device = device
+
+    def _settings(self, data: Data) -> dict[str, Any]:
+        if self.metric not in METRICS:
+            raise unknown("metric", self.metric, METRICS)
+        return {"n_clusters": None if self.n_clusters is None else int(self.n_clusters), "metric": self.metric}
+
+    def _fit(self, data: Data, context: Context) -> None:
+        self._samples = torch.cat([x.flatten(1) for x in data.chunks()])  # to the bit what prediction will see
+        f = self._samples.to(context.device)
+        partitions = finch_partitions(f, self.metric)
+        if self.n_clusters is None:
+            assigned = partitions[natural(partitions)].labels
+        else:
+            assigned = cut(f, partitions, self.n_clusters, self.metric)
+        self._clusters = assigned.cpu()
+        self.partitions_: list[NDArray[np.int64]] = [partition.labels.cpu().numpy() for partition in partitions]
+        self.history_ = []
+
+    def _outputs(self, data: Data) -> Arrays:
+        """Features are the scaled inputs; probabilities are 0 and 1, as first neighbours know no degrees."""
+        device = devices.choose(self.device)
+        samples, n_clusters = self._samples.to(device), int(self._clusters.max()) + 1
+        for x in data.chunks():
+            f = x.flatten(1)
+            first = nearest_among(f.to(device), samples, 1, self.settings_["metric"]).indices[:, 0].cpu()
+            yield f.numpy(), torch.nn.functional.one_hot(self._clusters[first], n_clusters).float().numpy()
+
+    def _state(self) -> dict[str, Tensor]:
+        hierarchy = torch.from_numpy(np.stack(self.partitions_))
+        return {"samples": self._samples, "clusters": self._clusters, "partitions": hierarchy}
+
+    def _restore(self, tensors: dict[str, Tensor], settings: dict[str, Any]) -> None:
+        self._samples, self._clusters = tensors["samples"], tensors["clusters"]
+        self.partitions_ = list(tensors["partitions"].numpy())
