@@ -34,7 +34,8 @@ def test_every_stage_equals_that_of_one_process(alone, group):
             assert tensors.keys() == expected.keys()
             for name in [n for n in expected if precise or not n.startswith("memory.")]:
                 tensor = expected[name]
-                assert np.allclose(tensors[name], tensor, rtol=most, atol=most), (case, name)
+                scale = max(1.0, np.abs(tensor).max(initial=0))
+                assert np.abs(tensors[name] - tensor).max(initial=0) <= most * scale, (case, name)
 
 
 def test_an_estimator_just_works_in_a_group(group):

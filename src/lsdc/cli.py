@@ -457,8 +457,12 @@ def main(words: list[str] | None = None) -> None:
         _fail(str(error), 2)
     except USAGE as error:
         _fail(error.format_message().replace("\n", " "), 2)  # type: ignore[attr-defined]
-    except (Diverged, parallel.PeerLost) as error:
+    except Diverged as error:
         _fail(str(error), 1)
+    except parallel.PeerLost as error:
+        _say_failure(str(error))
+        sys.stdout.flush()
+        os._exit(1)  # an orderly end would wait for processes that are no more
     except MemoryError:
         _fail("not enough memory; try a smaller batch_size, width or pool (--set)", 1)
     except Terminated:
@@ -476,9 +480,13 @@ def main(words: list[str] | None = None) -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    process = f" (process {parallel.rank()})" if parallel.rank() > 0 else ""
-    print(f"lsdc{process}: {message}", file=sys.stderr)
+    _say_failure(message)
     sys.exit(code)
+
+
+def _say_failure(message: str) -> None:
+    process = f" (process {parallel.rank()})" if parallel.rank() > 0 else ""
+    print(f"lsdc{process}: {message}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,7 +42,15 @@ def size() -> int:
 def join() -> None:
     """Become a member of the job that torchrun started this process for, if it did."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ and not dist.is_initialized():
-        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        _call(_join)
+
+
+def _join() -> None:
+    store, number, n = next(rendezvous("env://"))
+    # after a restart the store of torchrun still holds the addresses of the processes that are no more
+    store = PrefixStore(f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    dist.init_process_group(backend, store=store, rank=number, world_size=n)
 
 
 def leave() -> None:
@@ -129,7 +139,8 @@ def _call(collective: Callable[..., Any], *words: Any) -> None:
     try:
         collective(*words)
     except RuntimeError as error:
-        reason = str(error).splitlines()[0].split("] ")[-1]
+        reason = str(error).splitlines()[0].removeprefix("[").partition("] ")[2] or str(error)
+        reason = reason.partition(". ")[0]
         raise PeerLost(f"another process of this job has ended or cannot be reached ({reason})") from None
 
 
