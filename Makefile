@@ -1,7 +1,9 @@
 # make demo    cluster the handwritten digits bundled with scikit-learn
 # make test    the tests
+# make soak    fit, predict, save and load for up to 20 minutes, watching memory, open files and threads
+# make chaos   runs of the command line killed at random moments, on a full disk, with processes of a job dying
 # make check   what a change must pass: format, lint, spelling, types, import direction, fast tests
-.PHONY: demo test check format clean benchmarks
+.PHONY: demo test soak chaos check format clean benchmarks
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -26,6 +28,12 @@ demo: $(READY)
 
 test: $(READY)
 	$(THREADS) $(BIN)/python -m pytest -n 2 --dist worksteal
+
+soak: $(READY)
+	$(THREADS) $(BIN)/python benchmarks/soak.py --minutes 20
+
+chaos: $(READY)
+	$(THREADS) $(BIN)/python benchmarks/chaos.py --kills 50
 
 check: $(READY)
 	$(BIN)/ruff format --check .

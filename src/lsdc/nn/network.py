@@ -1,6 +1,7 @@
 """The network of the paper: features from a backbone, probabilities from a linear layer and a softmax (section 3)."""
 
 from collections.abc import Callable
+from threading import RLock
 from typing import NamedTuple, TypeVar
 
 import torch
@@ -12,6 +13,7 @@ from lsdc.nn.resnet import resnet18
 from lsdc.nn.vgg import vgg4, vgg6
 
 T = TypeVar("T")
+BUILDING = RLock()  # weights are drawn from torch's global generator, which fits in other threads draw from too
 BackboneBuilder = Callable[..., Backbone]
 
 BACKBONES: dict[str, BackboneBuilder] = {"resnet18": resnet18, "vgg4": vgg4, "vgg6": vgg6, "mlp": mlp}
@@ -74,9 +76,10 @@ def auto_backbone(shape: tuple[int, ...]) -> str:
 
 def seeded(build: Callable[[], T], seed: int) -> T:
     """Build something whose initial weights depend on ``seed`` only, and leave torch's global state as it was."""
-    before = torch.default_generator.get_state()
-    torch.default_generator.manual_seed(seed)  # this one only: torch.manual_seed would reseed GPUs too
-    try:
-        return build()
-    finally:
-        torch.default_generator.set_state(before)
+    with BUILDING:
+        before = torch.default_generator.get_state()
+        torch.default_generator.manual_seed(seed)  # this one only: torch.manual_seed would reseed GPUs too
+        try:
+            return build()
+        finally:
+            torch.default_generator.set_state(before)

@@ -52,6 +52,11 @@ def page(
     if scores:
         parts.append(_scores(scores))
     parts.append("<h2>Clusters</h2>" + _sizes(labels, confidence, n_clusters))
+    retries = [f"{r['stage']}: {why}" for r in _last_of_stages(history) for why in r.get("retries", ())]
+    if retries:
+        rows = "".join(f"<li>{escape(line)}</li>" for line in retries)
+        note = "The training went back to the last sound epoch and on from there with smaller steps:"
+        parts.append(f"<h2>What went wrong on the way</h2><p>{note}</p><ul>{rows}</ul>")
     clustering = [record for record in history if record.get("stage") == "clustering"]
     if len(clustering) > 1:
         parts.append("<h2>Training</h2><div class=curves>" + _curves(clustering, n_clusters) + "</div>")
@@ -60,6 +65,10 @@ def page(
     body = "\n".join(parts)
     head = f"<meta charset=utf-8><meta name=viewport content='width=device-width'><title>{escape(title)}</title>"
     return f"<!doctype html><html lang=en><head>{head}<style>{STYLE}</style></head><body>{body}</body></html>\n"
+
+
+def _last_of_stages(history: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return list({str(record.get("stage")): record for record in history}.values())
 
 
 def _scores(scores: Scores) -> str:
