@@ -1,7 +1,7 @@
 # make demo    cluster the handwritten digits bundled with scikit-learn
 # make test    the tests
 # make soak    fit, predict, save and load for up to 20 minutes, watching memory, open files and threads
-# make chaos   runs of the command line killed at random moments, on a full disk, with processes of a job dying
+# make chaos   runs of the command line killed at random moments, now and then on a full disk
 # make check   what a change must pass: format, lint, spelling, types, import direction, fast tests
 .PHONY: demo test soak chaos check format clean benchmarks
 .DEFAULT_GOAL := help

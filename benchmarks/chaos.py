@@ -1,8 +1,7 @@
 """Runs of the command line, killed at random moments and resumed: the results must be those of a run left in peace.
 
 ``python benchmarks/chaos.py --kills 50 [--out results/chaos.json]``: SIGKILL at random times, SIGTERM and SIGINT among
-them, a disk that is full (a limit on the size of files) and the death of one process of a ``torchrun`` job. Exits
-with 1 if anything was lost.
+them, and now and then a full disk (a limit on the size of files). Exits with 1 if anything was lost.
 """
 
 import argparse

@@ -34,9 +34,7 @@ def resources():
 
 def fitted(X, seed, folder=None):
     options = {"epochs": 2, "pretext_plan": {"epochs": 1}, "width": 0.1, "batch_size": 128, "random_state": seed}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return lsdc.LSDC(10, **options).fit(X, run=folder)
+    return lsdc.LSDC(10, **options).fit(X, run=folder)
 
 
 def one_round(X, i, alone):
@@ -47,9 +45,8 @@ def one_round(X, i, alone):
         assert np.array_equal(again.predict_proba(X), model.predict_proba(X)), "a loaded model differs"
         assert np.array_equal(model.labels_, alone[i % 5]), "the same seed gave other labels"
     found = {}
-    threads = [
-        threading.Thread(target=lambda s=s: found.update({s: fitted(X, s).labels_})) for s in (i % 5, (i + 1) % 5)
-    ]
+    seeds = (i % 5, (i + 1) % 5)
+    threads = [threading.Thread(target=lambda s=s: found.update({s: fitted(X, s).labels_})) for s in seeds]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -63,6 +60,7 @@ def main():
     parser.add_argument("--out", type=Path)
     words = parser.parse_args()
     torch.set_num_threads(1)
+    warnings.simplefilter("ignore", lsdc.HealthWarning)
     X = lsdc.datasets.load("digits").X[:500]
     alone = {seed: fitted(X, seed).labels_ for seed in range(5)}
     started, rounds, first = time.time(), 0, None
