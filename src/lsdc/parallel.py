@@ -124,6 +124,11 @@ def say_all(contents: Sequence[bytes]) -> list[bytes]:
     return [say(contents[i] if rank() == 0 else b"") for i in range(n)]
 
 
+def added(x: Tensor) -> Tensor:
+    """The sum over processes of a tensor in main memory."""
+    return _all_sum(x.to(_device())).cpu() if is_member() else x
+
+
 def any_of(flag: bool) -> bool:
     """Whether the flag is set in any process."""
     if not is_member():

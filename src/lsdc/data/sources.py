@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from lsdc import parallel
 from lsdc.errors import InputError
 
 CHANNELS = (1, 3, 4)
@@ -177,16 +178,19 @@ def describe(X: Any) -> Spec:
     """
     is_image = X.ndim > 2
     shape = sample_shape(X)
-    mean = sum(raw(X, rows).sum(0, dtype=np.float64) for rows in row_chunks(X)) / X.shape[0]
+    mine = list(row_chunks(X))[parallel.rank() :: parallel.size()]  # processes share the reading
+    total = sum((raw(X, rows).sum(0, dtype=np.float64) for rows in mine), np.zeros(shape))
+    mean = parallel.added(torch.from_numpy(total)).numpy() / X.shape[0]
     if is_image:
         mean = mean.mean()
-    square, varies = 0.0, False
+    square, differing = 0.0, 0.0
     first = raw(X, slice(0, 1))
-    for rows in row_chunks(X):
+    for rows in mine:
         values = raw(X, rows)
-        varies = varies or bool((values != first).any())
+        differing = differing or float((values != first).any())
         square += float(np.square(values - mean).sum())
-    if not varies:
+    square, differing = parallel.added(torch.tensor([square, differing], dtype=torch.float64)).tolist()
+    if not differing:
         raise InputError("X is constant: all samples are the same, so there is nothing to cluster")
     spread = np.sqrt(square / (X.shape[0] * np.prod(shape)))
     offset = torch.zeros(()) if is_image or sp.issparse(X) else torch.from_numpy(np.asarray(mean))

@@ -19,6 +19,7 @@ from lsdc.functional import (
     balance_loss,
     consistency_loss,
     mix_targets,
+    none,
     pair_loss,
     positive_weight,
     rampup,
@@ -67,7 +68,8 @@ class Clustering:
         net, rng, n = self.network, batch.rng, len(batch.indices)
         x, x1, x2 = self.views.plain(batch.x), self.views.augment(batch.x, rng), self.views.augment(batch.x, rng)
         f, logits, p = net(x)
-        A = self.label(gather(self.compared(x, f, logits).detach(), n), batch)
+        everyone = gather(f.detach(), n)
+        A = self.label(self.compared(x, everyone, logits.detach(), n), batch)
         (x1, x2), sigma, w = self.composed((x1, x2), batch)
         p1 = net(x1).p
         p2 = net(x2).p if self.settings.consistency else p1
@@ -78,19 +80,21 @@ class Clustering:
         omega = rampup(batch.t, self.settings.rampup, self.settings.consistency)
         balance = self.settings.balance * (1 - maturity(batch.t / self.settings.plan.epochs))
         loss = pair + omega * consistency + balance * balance_loss(p)
-        return {"loss": loss, "pair": pair, "consistency": consistency, **watched(gather(f.detach(), n), p, A)}
+        return {"loss": loss, "pair": pair, "consistency": consistency, **watched(everyone, p, A)}
 
     def composed(self, views: tuple[Tensor, ...], batch: Batch) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
         """Composed samples of the whole batch, of which each process goes on with its rows."""
         n = len(batch.indices)
+        if self.compose is none:  # nothing of the others is needed
+            return views, *none((batch.x.new_empty(n),), batch.rng)[1:]
         views, sigma, w = self.compose(tuple(gather(x, n) for x in views), batch.rng)
         return tuple(own(x, n) for x in views), sigma, w
 
-    def compared(self, x: Tensor, f: Tensor, logits: Tensor) -> Tensor:
+    def compared(self, x: Tensor, everyone: Tensor, logits: Tensor, n: int) -> Tensor:
         """Where neighbours are looked for: features, predictions, or the inputs' leading directions by angle."""
         if self.directions is not None:
-            return nn.functional.normalize(x @ self.directions.to(x.device), dim=1)
-        return f if self.settings.labelling.space == "features" else logits
+            return gather(nn.functional.normalize(x @ self.directions.to(x.device), dim=1), n)
+        return everyone if self.settings.labelling.space == "features" else gather(logits, n)
 
     def label(self, f: Tensor, batch: Batch) -> Tensor:
         """A of the batch, its neighbours chosen among the batch and the samples remembered from before."""
