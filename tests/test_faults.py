@@ -4,6 +4,9 @@ import json
 import random
 import shutil
 import signal
+import subprocess
+import sys
+import time
 from itertools import chain
 
 import pytest
@@ -260,3 +263,31 @@ def test_a_collapse_that_smaller_steps_do_not_mend_is_kept_and_said():
     assert len(history) == 8
     assert history[-1]["alive"] == 1
     assert sum("(try" in str(w.message) for w in caught) == 3
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_second_signal_does_not_wait_for_the_step(tmp_path, number, code):
+    """A step that takes a minute, in a real process: two signals end it at once, and nothing half-written is left."""
+    script = """
+import time, lsdc.methods.lsdc as method
+from lsdc.cli import main
+losses = method.Clustering.losses
+def slow(self, batch):
+    print("step", flush=True)
+    time.sleep(60)
+    return losses(self, batch)
+method.Clustering.losses = slow
+main(["fit", "blobs", "--out", "run", "--set", "pretext=none"])
+"""
+    command = [sys.executable, "-c", script]
+    options = {"cwd": tmp_path, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **options) as process:
+        assert process.stdout.readline() == "step\n"
+        process.send_signal(number)
+        time.sleep(0.5)
+        assert process.poll() is None  # the first one waits
+        process.send_signal(number)
+        _, text = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert text.splitlines()[-1] == "stopped before there was anything to keep"
+    assert not list((tmp_path / "run").rglob("*.tmp"))
