@@ -16,7 +16,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
-from lsdc.errors import InputError
+from lsdc.errors import InputError, reason
+from lsdc.training.untrusted import JSON_BYTES, parse_json, plain_file, records
+
+TYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL")
 
 
 def write_atomic(path: Path, content: bytes) -> None:
@@ -52,19 +55,56 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What ``write_tensors`` wrote; a file that is not whole, or not ours, is refused in one line."""
+    """What ``write_tensors`` wrote, tensors as views of the file; one that is not whole, or not ours, is refused."""
     try:
+        _check_length(plain_file(path))
         with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {})["lsdc"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            header = parse_json((file.metadata() or {})["lsdc"])
+            tensors = {name: _read_tensor(file, name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except InputError:
+        raise
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
-        reason = "no lsdc header" if isinstance(error, KeyError) else str(error).splitlines()[0]
-        raise InputError(f"{path}: not a file written by lsdc, or cut short ({reason})") from None
+    except (SafetensorError, KeyError, ValueError, OSError, RuntimeError) as error:
+        said = "no lsdc header" if isinstance(error, KeyError) else reason(error)
+        raise InputError(f"{path}: not a file written by lsdc, or cut short ({said})") from None
     if not isinstance(header, dict):
         raise InputError(f"{path}: not a file written by lsdc (its header is no object)")
     return tensors, header
+
+
+def _check_length(path: Path) -> None:
+    """Refuse a header that is longer than its file or than any of ours, before anything is allocated for it."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+    if length > min(path.stat().st_size - 8, JSON_BYTES):
+        raise ValueError(f"its header should be {length:,} bytes long")
+
+
+def _read_tensor(file: Any, name: str) -> Tensor:
+    """A tensor of the file, of a plain type and with finite values only."""
+    if (kind := file.get_slice(name).get_dtype()) not in TYPES:
+        raise ValueError(f"{name} is of type {kind}")
+    tensor: Tensor = file.get_tensor(name)
+    if tensor.is_floating_point() and tensor.numel():
+        low, high = tensor.aminmax()  # no copy of the tensor is made, as isfinite would
+        if not (torch.isfinite(low) and torch.isfinite(high)):
+            raise ValueError(f"{name} holds values that are not finite")
+    return tensor
+
+
+def check_slots(state: dict[int, dict[str, Tensor]], optimizer: torch.optim.Optimizer) -> None:
+    """Refuse the state of another optimiser, or of one for other parameters, with a ``ValueError``."""
+    wanted = {"momentum_buffer"} if isinstance(optimizer, torch.optim.SGD) else {"step", "exp_avg", "exp_avg_sq"}
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    for index, slots in state.items():
+        if not 0 <= index < len(parameters) or slots.keys() != wanted:
+            raise ValueError(f"the optimiser's state {index} is another's")
+        for name, tensor in slots.items():
+            if tensor.shape != (() if name == "step" else parameters[index].shape):
+                raise ValueError(f"the optimiser's {index}.{name} has shape {tuple(tensor.shape)}")
+            if not tensor.is_floating_point() or (name == "step" and tensor < 0):
+                raise ValueError(f"the optimiser's {index}.{name} has impossible values")
 
 
 @dataclass(frozen=True)
@@ -94,9 +134,10 @@ class Checkpoint:
             for key, tensor in self.optimizer.items():
                 index, name = key.split(".", 1)
                 state.setdefault(int(index), {})[name] = tensor
+            check_slots(state, optimizer)
             optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
         except (RuntimeError, ValueError, KeyError) as error:
-            raise InputError(f"the checkpoint does not fit this network ({str(error).splitlines()[0]})") from None
+            raise InputError(f"the checkpoint does not fit this network ({reason(error)})") from None
 
     def write(self, path: Path, header: dict[str, Any]) -> None:
         """One file; ``header`` says which run it belongs to."""
@@ -112,4 +153,4 @@ class Checkpoint:
         for key, tensor in tensors.items():
             kind, _, name = key.partition("/")
             parts.setdefault(kind, {})[name] = tensor
-        return cls(parts["weights"], parts["optimizer"], header.pop("history", [])), header
+        return cls(parts["weights"], parts["optimizer"], records(path, header.pop("history", []))), header

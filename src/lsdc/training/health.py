@@ -4,7 +4,7 @@ import math
 import warnings
 from typing import Any
 
-from lsdc.errors import HealthWarning
+from lsdc.errors import HealthWarning, InputError
 
 ALIVE = 0.05  # a cluster lives if it holds at least this part of the even share 1/K
 PATIENCE = 3  # epochs a symptom must last before it is worth a warning
@@ -62,6 +62,8 @@ class Health:
         self.scale = 0.0  # of the features in the first epoch
 
     def __call__(self, record: dict[str, Any]) -> dict[str, Any]:
+        if "shares" not in record:
+            raise InputError(f"a record of epoch {record.get('epoch')} lacks the shares of the clusters")
         self.scale = self.scale or record.get("scale", 0.0)
         shrunk = record.get("scale", self.scale) < 1e-3 * self.scale
         found = symptoms({**record, "spread": 0.0} if shrunk else record)

@@ -1,8 +1,6 @@
 """The run folder: everything a run was, is and found out, as files that appear whole or not at all."""
 
-import csv
 import hashlib
-import io
 import json
 import os
 import platform
@@ -19,6 +17,8 @@ import torch
 
 from lsdc.errors import InputError
 from lsdc.training.checkpoint import Checkpoint, write_atomic
+from lsdc.training.labels import labels_csv, read_labels
+from lsdc.training.untrusted import contained, read_json, read_records
 
 PACKAGES = ("lsd-clusters", "torch", "numpy", "scipy", "scikit-learn", "safetensors", "pydantic")
 
@@ -104,34 +104,15 @@ class Run:
 
     def read_json(self, name: str) -> dict[str, Any]:
         """A JSON file of the run."""
-        try:
-            content = json.loads((self.path / name).read_text())
-        except (OSError, ValueError) as error:
-            raise InputError(f"{self.path / name}: cannot be read ({error})") from None
-        if not isinstance(content, dict):
-            raise InputError(f"{self.path / name}: should hold a JSON object")
-        return content
+        return read_json(self.path / name)
 
     def write_labels(self, ids: Sequence[object], labels: Iterable[int], confidence: Iterable[float]) -> None:
         """labels.csv: one line a sample."""
-        write_atomic(self.path / "labels.csv", labels_csv(ids, labels, confidence).encode(errors="backslashreplace"))
+        write_atomic(self.path / "labels.csv", labels_csv(ids, labels, confidence).encode())
 
     def read_labels(self) -> tuple[list[str], np.ndarray, np.ndarray]:
         """Ids, clusters and confidences of labels.csv."""
-        path = self.path / "labels.csv"
-        try:
-            with path.open(newline="") as file:
-                rows = list(csv.DictReader(file))
-            clusters = np.array([int(row["cluster"]) for row in rows], np.int64)
-            if not len(clusters) or clusters.min() < 0:
-                raise ValueError
-            return [row["id"] for row in rows], clusters, np.array([float(row["confidence"]) for row in rows])
-        except FileNotFoundError:
-            raise InputError(f"{path}: not there; the run has not finished (lsdc fit ... --resume)") from None
-        except (KeyError, ValueError, TypeError):
-            raise InputError(
-                f"{path}: not a labels file (it should have the columns id, cluster, confidence)"
-            ) from None
+        return read_labels(self.path / "labels.csv", self.read_json("config.json"))
 
     def _checkpoint(self, stage: str) -> Path:
         return self.path / "checkpoint" / f"{stage}.safetensors"
@@ -161,14 +142,7 @@ class Run:
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """The records of metrics.jsonl; a line cut short when the run was stopped is left out."""
-        path = self.path / "metrics.jsonl"
-        records = []
-        for line in path.read_text().splitlines() if path.exists() else []:
-            try:
-                records.append(json.loads(line))
-            except ValueError:
-                continue
-        return [record for record in records if isinstance(record, dict)]
+        return read_records(self.path / "metrics.jsonl")
 
     def _cut_metrics(self, stage: str, epochs: int) -> None:
         records = self.read_metrics()
@@ -179,22 +153,14 @@ class Run:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a folder is one of ours; many others hold a config.json too."""
+    """Whether a folder is one of ours; many others hold a config.json too. One with links out of it is refused."""
+    contained(path, [*FILES, "checkpoint", *(f"checkpoint/{file.name}" for file in (path / "checkpoint").glob("*"))])
     try:
-        config = json.loads((path / "config.json").read_text())
+        config = read_json(path / "config.json")
         known = {"method", "params", "settings", "fingerprint"} <= config.keys()
         return known and isinstance(config["params"]["n_clusters"], int) and isinstance(config["data"], dict)
-    except (OSError, ValueError, AttributeError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError):
         return False
-
-
-def labels_csv(ids: Sequence[object], labels: Iterable[int], confidence: Iterable[float]) -> str:
-    """The text of a labels file: id or path, cluster, confidence."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("id", "cluster", "confidence"))
-    writer.writerows((i, int(c), f"{p:.6f}") for i, c, p in zip(ids, labels, confidence, strict=True))
-    return text.getvalue()
 
 
 def environment() -> dict[str, Any]:
