@@ -153,14 +153,17 @@ class Run:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a folder is one of ours; many others hold a config.json too. One with links out of it is refused."""
-    contained(path, [*FILES, "checkpoint", *(f"checkpoint/{file.name}" for file in (path / "checkpoint").glob("*"))])
+    """Whether a folder is one of ours; many others hold a config.json too. A run with links out of it is refused."""
     try:
+        contained(path, ["config.json"])
         config = read_json(path / "config.json")
         known = {"method", "params", "settings", "fingerprint"} <= config.keys()
-        return known and isinstance(config["params"]["n_clusters"], int) and isinstance(config["data"], dict)
+        ours = known and isinstance(config["params"]["n_clusters"], int) and isinstance(config["data"], dict)
     except (OSError, ValueError, TypeError, KeyError):
         return False
+    if ours:
+        contained(path, [str(file.relative_to(path)) for file in (*path.glob("*"), *path.glob("checkpoint/*"))])
+    return ours
 
 
 def environment() -> dict[str, Any]:

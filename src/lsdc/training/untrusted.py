@@ -14,20 +14,25 @@ JSON_BYTES = 2**26  # of a JSON file or header: the history of 10,000 clusters o
 DEEPEST = 12  # brackets in brackets; ours need five
 LONGEST_LINE = 2**24  # of a labels or metrics file
 
-Number = int | float
-Value = Number | str | None | list[Number | str]
+Number = Annotated[int, Field(ge=-(2**63), lt=2**63)] | float | bool
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Record(BaseModel):
-    """What is known of one epoch: its place, and whatever the objective reports of it as plain values."""
+    """What is known of one epoch; whatever an objective reports beside these is a number, or a list of some."""
 
     model_config = ConfigDict(extra="allow", strict=True)
-    __pydantic_extra__: dict[str, Value]
+    __pydantic_extra__: dict[str, Number | list[Number]]
 
     stage: str = ""
     epoch: int = Field(0, ge=0, le=2**31)
-    shares: list[Annotated[float, Field(ge=0, le=1)]] = Field([1.0], min_length=1)
+    shares: list[Share] = Field([1.0], min_length=1)
     health: list[str] = []
+    warned: list[str] = []
+    loss: float = 0.0
+    scale: float = 0.0
+    spread: float = 0.0
+    density: float = 0.0
 
 
 RECORDS = TypeAdapter(list[Record])
