@@ -1,7 +1,7 @@
 """Group unlabelled images, documents or embeddings into K clusters with LSD-C, and keep what you learn."""
 
 from lsdc.data import datasets
-from lsdc.data.files import image_folder
+from lsdc.data.images import image_folder
 from lsdc.errors import HealthWarning, InputError
 from lsdc.methods import FINCH, LSDC, METHODS, KMeans, load
 

@@ -31,15 +31,16 @@ from lsdc.experiments.reproduce import State, look
 from lsdc.experiments.reproduce import reproduce as rerun
 from lsdc.experiments.tables import HEADS, SHORT, TABLES, fields, table
 from lsdc.functional import COMPOSITIONS, SIMILARITIES
-from lsdc.methods import METHODS, load
+from lsdc.methods import METHODS, load, read_config
 from lsdc.metrics import cluster_sizes, score
 from lsdc.nn.network import BACKBONES
 from lsdc.pretext import PRETEXTS
 from lsdc.report.html import page
 from lsdc.report.terminal import Board, Live, names_table, rows_table, scores_table, sizes_table
 from lsdc.training.checkpoint import write_atomic
+from lsdc.training.labels import labels_csv
 from lsdc.training.loop import Diverged
-from lsdc.training.run import INTERVAL, Run, labels_csv
+from lsdc.training.run import INTERVAL, Run
 
 app = typer.Typer(
     add_completion=False,
@@ -61,7 +62,7 @@ RootOption = Annotated[
     Path | None, typer.Option("--data-root", help="where data sets are kept (default: $LSDC_DATA or ~/.cache/lsdc)")
 ]
 SizeOption = Annotated[
-    int, typer.Option("--image-size", min=8, help="side in pixels to which images of a folder are scaled")
+    int, typer.Option("--image-size", min=8, max=4096, help="side in pixels to which images of a folder are scaled")
 ]
 ColumnOption = Annotated[
     str | None, typer.Option("--column", help="the column of a CSV or field of a JSONL file that holds the texts")
@@ -155,7 +156,7 @@ def _open_run(folder: Path, resume: bool, overwrite: bool) -> tuple[Run, dict[st
     run = Run(folder)
     if parallel.rank() == 0:
         run = Run.resume(folder) if resume else Run.create(folder, overwrite)
-        stored = run.read_json("config.json") if run.resuming else {}
+        stored = read_config(run) if run.resuming else {}
         if resume and not run.resuming:
             _line(err, f"{folder}: nothing to go on with yet; starts from the beginning")
     return run, json.loads(parallel.say(json.dumps(stored).encode()))
@@ -219,7 +220,7 @@ def predict(
     data_root: RootOption = None,
 ) -> None:
     """Label new DATA with the model of a run: id, cluster, confidence."""
-    source = Run.open(run).read_json("config.json")["data"]
+    source = read_config(Run.open(run))["data"]
     model = load(run, **({"device": device} if device else {}))
     dataset = open_data(data, _root(data_root), image_size=source.get("image_size", 32), column=source.get("column"))
     try:
@@ -254,7 +255,7 @@ def evaluate(
 ) -> None:
     """Show how good a run's clusters are: against labels if there are any, else sizes and confidence."""
     folder = Run.open(run)
-    config = folder.read_json("config.json")
+    config = read_config(folder)
     _, assigned, confidence = folder.read_labels()
     source = config["data"]
     dataset = _data_of(config, data_root) if baselines or labels is None else None
@@ -292,7 +293,7 @@ def evaluate(
 def report(run: RunArgument, data_root: RootOption = None) -> None:
     """Write report.html: sizes, confidence, curves, and what is in each cluster."""
     folder = Run.open(run)
-    _write_report(folder, _data_of(folder.read_json("config.json"), data_root))
+    _write_report(folder, _data_of(read_config(folder), data_root))
     _line(out, f"report:     {run / 'report.html'}")
 
 
@@ -306,7 +307,7 @@ def _data_of(config: dict[str, Any], data_root: Path | None) -> Dataset | None:
 
 
 def _write_report(run: Run, dataset: Dataset | None) -> None:
-    config = run.read_json("config.json")
+    config = read_config(run)
     _, labels, confidence = run.read_labels()
     known = dataset is not None and _count(dataset) == len(labels)
     scores = score(dataset.y, labels, confidence) if known and dataset is not None and dataset.y is not None else None

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.io import loadmat
 
+from lsdc.data.arrays import check_indices
 from lsdc.data.dataset import Dataset
 from lsdc.data.download import BROKEN, Source, content, fetch, find, verify
 from lsdc.errors import InputError
@@ -199,6 +200,7 @@ def read_stl(found: np.ndarray) -> np.ndarray:
 def read_documents(arrays: dict[str, Any]) -> tuple[Any, np.ndarray, tuple[str, ...]]:
     """Samples in single precision (sparse ones stay sparse), labels from 0, and the names of the classes."""
     if {"data", "indices", "indptr", "shape"} <= arrays.keys():
+        check_indices(arrays)
         X = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=arrays["shape"])
         X.check_format(full_check=True)
     else:

@@ -46,7 +46,8 @@ class Data:
         values = raw(self.X, indices.numpy())
         if self.spec.offset.ndim:  # centred in double precision: single would lose small differences of large values
             values = values - self.spec.offset.numpy()
-        return torch.from_numpy(np.array(values, np.float32)) / self.spec.scale
+        with np.errstate(over="ignore"):  # what is infinite then is refused where it is used
+            return torch.from_numpy(np.array(values, np.float32)) / self.spec.scale
 
     def chunks(self, size: int = 1024) -> Iterator[Tensor]:
         """All samples in order."""

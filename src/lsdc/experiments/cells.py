@@ -180,7 +180,7 @@ def parse(file: Path) -> dict[str, Any]:
         )
         if not named or not whole or not isinstance(result["config"]["data"], dict):
             raise ValueError
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(f"{file}: not a result written by lsdc reproduce; remove it or choose another --out") from None
     return result
 

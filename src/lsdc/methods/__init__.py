@@ -4,13 +4,16 @@ import os
 from pathlib import Path
 from typing import Any
 
-from lsdc.errors import InputError, unknown
+from lsdc.errors import InputError, shown
 from lsdc.methods.base import Estimator
 from lsdc.methods.finch import FINCH
 from lsdc.methods.kmeans import KMeans
 from lsdc.methods.lsdc import LSDC
-from lsdc.methods.persist import FORMAT, rebuilt
+from lsdc.methods.persist import FORMAT
+from lsdc.methods.stored import checked_config, rebuilt
 from lsdc.training.checkpoint import read_tensors
+from lsdc.training.run import Run
+from lsdc.training.untrusted import contained
 
 METHODS: dict[str, type[Estimator]] = {"lsdc": LSDC, "kmeans": KMeans, "finch": FINCH}
 
@@ -22,17 +25,19 @@ def load(path: str | os.PathLike[str], **params: Any) -> Estimator:
     """
     path = Path(path)
     file = path / "model.safetensors" if path.is_dir() else path
-    if path.is_dir() and not file.exists():
-        raise InputError(f"{path}: no model in this folder; the run has not finished, or it is no run folder")
+    if path.is_dir():
+        contained(path, [file.name])
+        if not file.exists():
+            raise InputError(f"{path}: no model in this folder; the run has not finished, or it is no run folder")
     tensors, header = read_tensors(file)
     if header.get("format") != FORMAT:
-        raise InputError(f"{file}: model format {header.get('format')!r}, this version reads {FORMAT}")
-    if header.get("method") not in METHODS:
-        raise unknown("method in the model file", header.get("method"), METHODS)
-    if not isinstance(header.get("params"), dict):
-        raise InputError(f"{file}: the model holds no parameters")
-    header["params"] |= params
-    return rebuilt(METHODS[header["method"]], file, tensors, header)
+        raise InputError(f"{file}: model format {shown(header.get('format'))}, this version reads {FORMAT}")
+    return rebuilt(METHODS, file, tensors, header, params)
 
 
-__all__ = ["FINCH", "LSDC", "METHODS", "Estimator", "KMeans", "load"]
+def read_config(run: Run) -> dict[str, Any]:
+    """The config.json of a run, if all of it is known and can be."""
+    return checked_config(METHODS, run.path / "config.json", run.read_json("config.json"))
+
+
+__all__ = ["FINCH", "LSDC", "METHODS", "Estimator", "KMeans", "load", "read_config"]

@@ -19,7 +19,7 @@ from lsdc.data import sources
 from lsdc.data.datasets import Dataset
 from lsdc.data.sources import Data, Spec
 from lsdc.data.texts import TfIdf, are_texts
-from lsdc.errors import HealthWarning, InputError
+from lsdc.errors import HealthWarning, InputError, shown
 from lsdc.methods.persist import digest, plain, write_model
 from lsdc.training import device as devices
 from lsdc.training.health import Record, clusters_alive
@@ -72,6 +72,18 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def _restore(self, tensors: dict[str, Tensor], settings: dict[str, Any]) -> None:
         """The inverse of ``_state``."""
 
+    @classmethod
+    def _checked_settings(cls, settings: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+        """The settings of a file, if they can be those of a fit on samples of ``shape``; a method knows its own."""
+        return settings
+
+    def _check(self, shape: tuple[int, ...], n: int) -> None:
+        """Raise ``InputError`` for a parameter that cannot be with ``n`` samples of ``shape``, building nothing."""
+        found = self.n_clusters is None and self.finds_n_clusters
+        if not found and whole_number("n_clusters", self.n_clusters) > n:
+            raise InputError(f"n_clusters={self.n_clusters} is more than the {n} samples of X")
+        whole_number("n_workers", self.n_workers, least=0, most=1024)
+
     # ---- fitting and predicting ---------------------------------------------------------------------------
 
     def fit(
@@ -110,9 +122,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def _fit_checked(self, X: Any, run: Any, resume: Any, monitor: Callable[[Progress], None]) -> None:
         data = self._data(X, reset=True)
         more = self._data(X.unlabelled, reset=False) if getattr(X, "unlabelled", None) is not None else None
-        self._check_n_clusters(len(data))
+        self._check(data.spec.shape, len(data))
         self.settings_ = self._settings(data)
-        device, n_workers = devices.choose(self.device), whole_number("n_workers", self.n_workers, least=0)
+        device, n_workers = devices.choose(self.device), int(self.n_workers)
         folder = Run.of(run, resume) if parallel.rank() == 0 else None  # the first process keeps the run for all
         seed = self._seed(folder.stored_seed() if folder and folder.resuming else None)
         self.seed_ = int(parallel.say(str(seed).encode()))
@@ -129,12 +141,6 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
                 folder.write_labels(folder.ids or range(len(data)), self.labels_.tolist(), confidence.tolist())
         if self.n_clusters is not None:
             self._warn_of_empty_clusters()
-
-    def _check_n_clusters(self, n: int) -> None:
-        if self.n_clusters is None and self.finds_n_clusters:
-            return
-        if whole_number("n_clusters", self.n_clusters) > n:
-            raise InputError(f"n_clusters={self.n_clusters} is more than the {n} samples of X")
 
     def _assigned(self, data: Data) -> tuple[NDArray[np.int64], NDArray[np.float32], int]:
         """The cluster of each sample, its probability, and the number of clusters; part by part, as K may be large."""
@@ -168,13 +174,21 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
         """The probability of each cluster for each sample (n, K)."""
-        check_is_fitted(self)
-        return np.concatenate([p for _, p in self._outputs(self._data(X, reset=False))])
+        return self._collected(X, 1)
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """The features of each sample (n, D)."""
+        return self._collected(X, 0)
+
+    def _collected(self, X: Any, which: int) -> NDArray[np.float32]:
         check_is_fitted(self)
-        return np.concatenate([f for f, _ in self._outputs(self._data(X, reset=False))])
+        result = np.concatenate([outputs[which] for outputs in self._outputs(self._data(X, reset=False))])
+        if not np.isfinite(result).all():
+            row = int(np.flatnonzero(~np.isfinite(result).all(1))[0])
+            raise InputError(
+                f"X in row {row} (counting from 0), or the model, is so extreme that the result is infinite"
+            )
+        return result
 
     def save(self, path: Path_) -> None:
         """Write the fitted model as one safetensors file; ``lsdc.load`` gives the same predictions to the bit."""
@@ -252,8 +266,10 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         return tags
 
 
-def whole_number(name: str, value: Any, least: int = 1) -> int:
+def whole_number(name: str, value: Any, least: int = 1, most: int = 2**40) -> int:
     """A count given as an argument, named if it is none."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        raise InputError(f"{name} must be a whole number of at least {least}, got {shown(value)}")
+    if value > most:
+        raise InputError(f"{name} must be at most {most}, got {shown(value)}")
     return int(value)

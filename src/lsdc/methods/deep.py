@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from lsdc import parallel
 from lsdc.data.augment import AUGMENTATIONS, Views, build_views
 from lsdc.data.sources import Data
-from lsdc.errors import InputError, unknown
+from lsdc.errors import InputError, shown, unknown
 from lsdc.methods.base import Arrays
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.network import BACKBONES, Network, seeded
@@ -41,10 +41,10 @@ def validated(settings: Callable[..., S], values: dict[str, Any], prefix: str = 
         return settings(**values)
     except ValidationError as error:
         first = error.errors()[0]
-        field = ".".join(map(str, first["loc"][:1]))
+        field = ".".join(map(str, first["loc"]))
         if first["type"] == "extra_forbidden":
             raise unknown("setting", prefix + field, [prefix + name for name in settings.model_fields]) from None  # type: ignore[attr-defined]
-        raise InputError(f"{prefix}{field}: {first['msg'].lower()}, got {first['input']!r}") from None
+        raise InputError(f"{prefix}{field}: {first['msg'].lower()}, got {shown(first['input'])}") from None
 
 
 def build_backbone(name: Any, views: Views, width: float, seed: int) -> Backbone:

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lsdc.data.sources import Data
-from lsdc.errors import unknown
+from lsdc.errors import InputError, unknown
 from lsdc.functional import cut, finch_partitions, natural, nearest_among
 from lsdc.functional.neighbours import METRICS
 from lsdc.methods.base import Arrays, Estimator
+from lsdc.methods.persist import match
 from lsdc.training import device as devices
 from lsdc.training.loop import Context
 
@@ -56,6 +57,12 @@ class FINCH(Estimator):
         self.random_state = random_state
         self.device = device
 
+    @classmethod
+    def _checked_settings(cls, settings: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+        if settings.keys() != {"n_clusters", "metric"} or settings["metric"] not in METRICS:
+            raise InputError("the settings are not those of FINCH")
+        return settings
+
     def _settings(self, data: Data) -> dict[str, Any]:
         if self.metric not in METRICS:
             raise unknown("metric", self.metric, METRICS)
@@ -87,5 +94,14 @@ class FINCH(Estimator):
         return {"samples": self._samples, "clusters": self._clusters, "partitions": hierarchy}
 
     def _restore(self, tensors: dict[str, Tensor], settings: dict[str, Any]) -> None:
+        n, levels = len(self.labels_), len(tensors.get("partitions", ()))
+        wanted = {
+            "samples": torch.empty(n, self.n_features_in_, device="meta"),
+            "clusters": torch.empty(n, dtype=torch.int64, device="meta"),
+            "partitions": torch.empty(levels, n, dtype=torch.int64, device="meta"),
+        }
+        match(tensors, wanted)
+        if tensors["clusters"].min() < 0 or int(tensors["clusters"].max()) + 1 != self.n_clusters_:
+            raise InputError("the clusters of the samples are impossible")
         self._samples, self._clusters = tensors["samples"], tensors["clusters"]
         self.partitions_ = list(tensors["partitions"].numpy())

@@ -4,13 +4,25 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import PositiveInt
 from sklearn.cluster import KMeans as Lloyd
 from torch import Tensor
 
 from lsdc.data.sources import Data, flat
+from lsdc.errors import InputError
 from lsdc.methods.base import Arrays, Estimator, whole_number
+from lsdc.methods.deep import validated
+from lsdc.methods.persist import match
 from lsdc.training.loop import Context
+from lsdc.training.plan import Frozen
 from lsdc.training.rng import derive
+
+
+class Starts(Frozen):
+    """The settings of K-means."""
+
+    n_clusters: PositiveInt
+    n_init: PositiveInt
 
 
 class KMeans(Estimator):
@@ -46,8 +58,16 @@ class KMeans(Estimator):
         self.random_state = random_state
         self.device = device
 
+    @classmethod
+    def _checked_settings(cls, settings: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+        return validated(Starts, settings, "settings.").model_dump()
+
+    def _check(self, shape: tuple[int, ...], n: int) -> None:
+        super()._check(shape, n)
+        whole_number("n_init", self.n_init)
+
     def _settings(self, data: Data) -> dict[str, Any]:
-        return {"n_clusters": int(self.n_clusters), "n_init": whole_number("n_init", self.n_init)}
+        return {"n_clusters": int(self.n_clusters), "n_init": int(self.n_init)}
 
     def _fit(self, data: Data, context: Context) -> None:
         f = flat(data)
@@ -69,5 +89,9 @@ class KMeans(Estimator):
         return {"centres": torch.from_numpy(self.cluster_centers_), "variance": torch.tensor(self.variance_)}
 
     def _restore(self, tensors: dict[str, Tensor], settings: dict[str, Any]) -> None:
-        self.cluster_centers_ = tensors["centres"].numpy()
+        shape = (settings["n_clusters"], self.n_features_in_)
+        match(tensors, {"centres": torch.empty(shape, device="meta"), "variance": torch.empty(())})
+        if tensors["variance"] <= 0:
+            raise InputError("the variance of the clusters must be positive")
+        self.cluster_centers_ = tensors["centres"].clone().numpy()
         self.variance_ = np.float32(tensors["variance"])

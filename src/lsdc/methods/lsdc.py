@@ -1,5 +1,6 @@
 """LSD-C: linearly separable deep clusters. The training step is the paper's sections 3.2 to 3.4 on one screen."""
 
+from contextlib import nullcontext
 from copy import deepcopy
 from functools import partial
 from typing import Any, Self
@@ -27,7 +28,8 @@ from lsdc.functional import (
 from lsdc.methods.base import Arrays, Estimator
 from lsdc.methods.deep import build_backbone, encode, part, pretrain, views_of
 from lsdc.methods.memory import Memory
-from lsdc.methods.settings import Settings, bind_similarity, maturity, resolve
+from lsdc.methods.persist import fill
+from lsdc.methods.settings import Settings, bind_similarity, maturity, resolve, stored, with_functions
 from lsdc.nn.network import HEADS, Network, seeded
 from lsdc.parallel import gather, own, spread
 from lsdc.pretext import PRETEXTS
@@ -262,6 +264,14 @@ class LSDC(Estimator):
         self.device = device
         self.n_workers = n_workers
 
+    @classmethod
+    def _checked_settings(cls, settings: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+        return stored(settings, shape).model_dump(mode="json")
+
+    def _check(self, shape: tuple[int, ...], n: int) -> None:
+        super()._check(shape, n)
+        resolve(with_functions(self.get_params()), shape, n)
+
     def _settings(self, data: Data) -> dict[str, Any]:
         settings = resolve(self.get_params(), data.spec.shape, len(data), sp.issparse(data.X))
         network, views = self._build(settings, seed=0)  # what cannot be built is refused before anything is written
@@ -304,7 +314,7 @@ class LSDC(Estimator):
             return None
         model = deepcopy(self)
         weights = {k.removeprefix("backbone."): v for k, v in kept.weights.items() if k.startswith("backbone.")}
-        model.network_.backbone.load_state_dict(weights)
+        fill(model.network_.backbone, weights)
         return model
 
     def _outputs(self, data: Data) -> Arrays:
@@ -320,6 +330,8 @@ class LSDC(Estimator):
                 raise InputError(
                     f"the model was fitted with its own {name} ({value}); load it with {name}=that function"
                 )
-        self.network_, self._views = self._build(Settings(**settings), 0)
-        self.network_.load_state_dict(tensors)
+        own = any(callable(getattr(self, name)) for name in ("backbone", "head", "augment"))
+        with nullcontext() if own else torch.device("meta"):  # no memory for sizes that only a file claims
+            self.network_, self._views = self._build(Settings(**settings), 0)
+        fill(self.network_, tensors)
         self.network_.eval()

@@ -1,4 +1,4 @@
-"""Fitted models as files: tensors and validated JSON, nothing that runs."""
+"""Fitted models written to files: tensors and JSON, nothing that runs (``stored`` reads them)."""
 
 import functools
 import hashlib
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from lsdc.data.sources import Spec, raw
-from lsdc.data.texts import TfIdf
+from lsdc.data.sources import raw
 from lsdc.errors import InputError
 from lsdc.training.checkpoint import write_tensors
 
@@ -46,27 +45,22 @@ def write_model(model: "Estimator", path: str | os.PathLike[str]) -> None:
         raise InputError(f"{path}: cannot write the model there ({error.strerror})") from None
 
 
-def rebuilt(method: "type[Estimator]", path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> "Estimator":
-    """The inverse of ``write_model``; what does not fit together is refused in one line."""
-    try:
-        model = method(**header["params"])
-        model.spec_ = Spec(tuple(header["shape"]), tensors["offset"], tensors["scale"])
-        model.settings_ = header["settings"]
-        model.seed_ = header["params"]["random_state"]
-        model.n_clusters_ = header.get("n_clusters", header["params"]["n_clusters"])  # older files: as was asked for
-        model.n_features_in_ = header["n_features_in"]
-        if header["feature_names"]:
-            model.feature_names_in_ = np.array(header["feature_names"], object)
-        model.words_ = TfIdf(tuple(header["words"]), tensors["idf"].numpy()) if header["words"] else None
-        model.history_ = header["history"]
-        model.labels_ = tensors["labels"].numpy()
-        state = {name.removeprefix("state/"): t for name, t in tensors.items() if name.startswith("state/")}
-        model._restore(state, header["settings"])
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{path}: the model does not fit together ({str(error).splitlines()[0]})") from None
-    return model
+def match(tensors: dict[str, Tensor], wanted: dict[str, Tensor]) -> None:
+    """Refuse tensors of other names, shapes or types than those wanted, which need not be more than descriptions."""
+    for name in sorted(tensors.keys() | wanted.keys()):
+        given, due = (_described(group.get(name)) for group in (tensors, wanted))
+        if given != due:
+            raise InputError(f"the tensor {name!r} should be {due}, is {given}")
+
+
+def _described(tensor: Tensor | None) -> str:
+    return f"{tensor.dtype} of shape {tuple(tensor.shape)}" if tensor is not None else "absent"
+
+
+def fill(module: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Put tensors of a file in the place of a module's own, which may have been built without any memory."""
+    match(tensors, module.state_dict())
+    module.load_state_dict({name: tensor.clone() for name, tensor in tensors.items()}, assign=True)
 
 
 def plain(value: Any) -> Any:

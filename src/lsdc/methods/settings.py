@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from lsdc.data.augment import AUGMENTATIONS
@@ -42,9 +42,9 @@ class Labelling(Frozen):
     similarity: str
     k: PositiveInt | None
     tau: float | None
-    temperature: PositiveFloat
+    temperature: float = Field(gt=0, le=1e6)
     space: Literal["features", "predictions", "inputs"]
-    pool: NonNegativeInt
+    pool: int = Field(ge=0, le=2**20)
 
 
 class Architecture(Frozen):
@@ -63,10 +63,10 @@ class Settings(Frozen):
     n_clusters: PositiveInt
     labelling: Labelling
     composition: str
-    consistency: NonNegativeFloat
-    rampup: NonNegativeFloat
+    consistency: float = Field(ge=0, le=1e6)
+    rampup: float = Field(ge=0, le=1e9)
     weighted: bool
-    balance: NonNegativeFloat
+    balance: float = Field(ge=0, le=1e6)
     architecture: Architecture
     pretext: str
     pretext_plan: Plan
@@ -102,10 +102,7 @@ def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int, sparse: bool
         part(name, values[name], table)
         values[name] = plain(values[name])
     kind = "image" if len(shape) == 3 else "vector"
-    if wrong := [name for name in ("backbone", "composition") if values[name] in UNFIT[kind]]:
-        raise InputError(
-            f"{wrong[0]} {values[wrong[0]]!r} needs {'vectors' if kind == 'image' else 'images'}, got {shape}"
-        )
+    _check_kind(values["backbone"], values["composition"], shape)
     plan = _plan(values, n, STEPS[kind])
     labelling = _pick(Labelling, {**values, "k": None if _is_auto(values["k"]) else values["k"]})
     if kind == "image" and labelling.space == "inputs":
@@ -131,6 +128,31 @@ def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int, sparse: bool
     }
     settings: Settings = _pick(Settings, {**values, **groups})
     return settings
+
+
+def _check_kind(backbone: str, composition: str, shape: tuple[int, ...]) -> None:
+    """Refuse what is made for images where there are vectors, and the other way round."""
+    is_image = len(shape) == 3
+    for name, value in (("backbone", backbone), ("composition", composition)):
+        if value in UNFIT["image" if is_image else "vector"]:
+            raise InputError(f"{name} {value!r} needs {'vectors' if is_image else 'images'}, got {shape}")
+
+
+def stored(values: dict[str, Any], shape: tuple[int, ...]) -> Settings:
+    """The settings of a file, if they can be those of a fit on samples of ``shape``."""
+    settings = validated(Settings, values, "settings.")
+    names = settings.model_dump(include={"composition", "pretext"}) | settings.architecture.model_dump()
+    names["similarity"] = settings.labelling.similarity
+    for name, table in PARTS.items():
+        if ":" not in names[name]:  # a function that was given
+            part(name, names[name], table)
+    _check_kind(names["backbone"], names["composition"], shape)
+    return settings
+
+
+def with_functions(params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of a file with something callable for each function, of which a file holds the name only."""
+    return {k: stored if k in PARTS and isinstance(v, str) and ":" in v else v for k, v in params.items()}
 
 
 def _is_auto(value: Any) -> bool:

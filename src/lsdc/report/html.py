@@ -98,7 +98,8 @@ def _curves(history: Sequence[dict[str, Any]], n_clusters: int) -> str:
         "alive": (f"clusters alive of {n_clusters}", n_clusters),
         "confident": ("confident", 1),
     }
-    return "".join(_curve([record[key] for record in history], *about) for key, about in wanted.items())
+    drawn = {key: [r[key] for r in history if isinstance(r.get(key), (int, float))] for key in wanted}
+    return "".join(_curve(drawn[key], *about) for key, about in wanted.items() if len(drawn[key]) > 1)
 
 
 def _curve(values: list[float], name: str, most: float) -> str:

@@ -19,7 +19,10 @@ from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
-from lsdc.errors import InputError
+from lsdc.errors import InputError, reason
+from lsdc.training.untrusted import JSON_BYTES, parse_json, plain_file, records
+
+TYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL")
 
 FORMAT = 2  # of checkpoints: a change that older code cannot read, or that is read otherwise, counts it up
 
@@ -90,19 +93,56 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What ``write_tensors`` wrote; a file that is not whole, or not ours, is refused in one line."""
+    """What ``write_tensors`` wrote, tensors as views of the file; one that is not whole, or not ours, is refused."""
     try:
+        _check_length(plain_file(path))
         with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {})["lsdc"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            header = parse_json((file.metadata() or {})["lsdc"])
+            tensors = {name: _read_tensor(file, name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except InputError:
+        raise
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
-        reason = "no lsdc header" if isinstance(error, KeyError) else str(error).splitlines()[0]
-        raise InputError(f"{path}: not a file written by lsdc, or cut short ({reason})") from None
+    except (SafetensorError, KeyError, ValueError, OSError, RuntimeError) as error:
+        said = "no lsdc header" if isinstance(error, KeyError) else reason(error)
+        raise InputError(f"{path}: not a file written by lsdc, or cut short ({said})") from None
     if not isinstance(header, dict):
         raise InputError(f"{path}: not a file written by lsdc (its header is no object)")
     return tensors, header
+
+
+def _check_length(path: Path) -> None:
+    """Refuse a header that is longer than its file or than any of ours, before anything is allocated for it."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+    if length > min(path.stat().st_size - 8, JSON_BYTES):
+        raise ValueError(f"its header should be {length:,} bytes long")
+
+
+def _read_tensor(file: Any, name: str) -> Tensor:
+    """A tensor of the file, of a plain type and with finite values only."""
+    if (kind := file.get_slice(name).get_dtype()) not in TYPES:
+        raise ValueError(f"{name} is of type {kind}")
+    tensor: Tensor = file.get_tensor(name)
+    if tensor.is_floating_point() and tensor.numel():
+        low, high = tensor.aminmax()  # no copy of the tensor is made, as isfinite would
+        if not (torch.isfinite(low) and torch.isfinite(high)):
+            raise ValueError(f"{name} holds values that are not finite")
+    return tensor
+
+
+def check_slots(state: dict[int, dict[str, Tensor]], optimizer: torch.optim.Optimizer) -> None:
+    """Refuse the state of another optimiser, or of one for other parameters, with a ``ValueError``."""
+    wanted = {"momentum_buffer"} if isinstance(optimizer, torch.optim.SGD) else {"step", "exp_avg", "exp_avg_sq"}
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    for index, slots in state.items():
+        if not 0 <= index < len(parameters) or slots.keys() != wanted:
+            raise ValueError(f"the optimiser's state {index} is another's")
+        for name, tensor in slots.items():
+            if tensor.shape != (() if name == "step" else parameters[index].shape):
+                raise ValueError(f"the optimiser's {index}.{name} has shape {tuple(tensor.shape)}")
+            if not tensor.is_floating_point() or (name == "step" and tensor < 0):
+                raise ValueError(f"the optimiser's {index}.{name} has impossible values")
 
 
 @dataclass(frozen=True)
@@ -142,9 +182,10 @@ class Checkpoint:
             for key, tensor in self.optimizer.items():
                 index, name = key.split(".", 1)
                 state.setdefault(int(index), {})[name] = tensor.clone()
+            check_slots(state, optimizer)
             optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
         except (RuntimeError, ValueError, KeyError) as error:
-            raise InputError(f"the checkpoint does not fit this network ({str(error).splitlines()[0]})") from None
+            raise InputError(f"the checkpoint does not fit this network ({reason(error)})") from None
 
     def to_bytes(self, header: dict[str, Any]) -> bytes:
         """One safetensors file; ``header`` says which run it belongs to."""
@@ -174,12 +215,14 @@ class Checkpoint:
             kind, _, rest = key.partition("/")
             parts.setdefault(kind, {})[rest] = tensor
         try:
-            history = [dict(record) for record in header["history"]]
-            retries = [str(reason) for reason in header["retries"]]
-            place = (history, int(header["step"]), parts["sums"], float(header["seconds"]), retries)
-        except (KeyError, TypeError, ValueError):
+            retries = [str(why) for why in header["retries"]]
+            history, step, seconds = header["history"], int(header["step"]), float(header["seconds"])
+            if step < 0:
+                raise ValueError
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise InputError(f"{name}: not a checkpoint written by lsdc") from None
-        return cls(parts["weights"], parts["optimizer"], *place), header
+        history = records(Path(name), history)
+        return cls(parts["weights"], parts["optimizer"], history, step, parts["sums"], seconds, retries), header
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

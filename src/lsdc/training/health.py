@@ -58,7 +58,7 @@ def examine(record: Record, history: list[Record], epochs: int) -> Record:
     symptom that lasts is said once.
     """
     first = history[0] if history else record
-    shrunk = "scale" in record and record["scale"] < 1e-3 * first["scale"]
+    shrunk = "scale" in record and record["scale"] < 1e-3 * first.get("scale", 0.0)
     found = symptoms({**record, "spread": 0.0} if shrunk else record)
     said = {kind for earlier in history for kind in earlier.get("warned", ())}
     warned = [kind for kind in found if kind not in said and _is_due(kind, record["epoch"], history, epochs)]

@@ -4,7 +4,7 @@ import math
 from typing import Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 from torch import nn
 
 Optimizer = Literal["sgd", "adam", "adamw"]
@@ -12,16 +12,16 @@ Schedule = Literal["constant", "steps", "cosine"]
 
 
 class Frozen(BaseModel):
-    """The base of all settings: immutable, complete, and strict about names."""
+    """The base of all settings: immutable, complete, finite, and strict about names."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Plan(Frozen):
     """Epochs, batches, optimiser and schedule of one stage."""
 
-    epochs: NonNegativeInt
-    batch_size: int = Field(256, ge=2)  # batch norm and pairs need two samples
+    epochs: int = Field(ge=0, le=10**6)
+    batch_size: int = Field(256, ge=2, le=2**31)  # batch norm and pairs need two samples
     optimizer: Optimizer = "sgd"
     lr: float = Field(0.1, gt=0, le=1000)
     momentum: float = Field(0.9, ge=0, lt=1)
@@ -29,7 +29,7 @@ class Plan(Frozen):
     schedule: Schedule = "constant"
     milestones: tuple[PositiveInt, ...] = ()
     gamma: float = Field(0.1, gt=0, le=1)
-    warmup: NonNegativeFloat = 0.0
+    warmup: float = Field(0.0, ge=0, le=1e6)
 
     def lr_at(self, t: float) -> float:
         """The learning rate at time ``t``, in epochs."""

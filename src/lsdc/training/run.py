@@ -1,8 +1,6 @@
 """The run folder: everything a run was, is and found out, as files that appear whole or not at all."""
 
-import csv
 import hashlib
-import io
 import json
 import os
 import platform
@@ -22,6 +20,8 @@ import torch
 
 from lsdc.errors import HealthWarning, InputError
 from lsdc.training.checkpoint import Checkpoint, whole, write_atomic
+from lsdc.training.labels import labels_csv, read_labels
+from lsdc.training.untrusted import contained, read_json, read_records
 
 PACKAGES = ("lsd-clusters", "torch", "numpy", "scipy", "scikit-learn", "safetensors", "pydantic")
 
@@ -154,34 +154,15 @@ class Run:
 
     def read_json(self, name: str) -> dict[str, Any]:
         """A JSON file of the run."""
-        try:
-            content = json.loads((self.path / name).read_text())
-        except (OSError, ValueError) as error:
-            raise InputError(f"{self.path / name}: cannot be read ({error})") from None
-        if not isinstance(content, dict):
-            raise InputError(f"{self.path / name}: should hold a JSON object")
-        return content
+        return read_json(self.path / name)
 
     def write_labels(self, ids: Sequence[object], labels: Iterable[int], confidence: Iterable[float]) -> None:
         """labels.csv: one line a sample."""
-        write_atomic(self.path / "labels.csv", labels_csv(ids, labels, confidence).encode(errors="backslashreplace"))
+        write_atomic(self.path / "labels.csv", labels_csv(ids, labels, confidence).encode())
 
     def read_labels(self) -> tuple[list[str], np.ndarray, np.ndarray]:
         """Ids, clusters and confidences of labels.csv."""
-        path = self.path / "labels.csv"
-        try:
-            with path.open(newline="") as file:
-                rows = list(csv.DictReader(file))
-            clusters = np.array([int(row["cluster"]) for row in rows], np.int64)
-            if not len(clusters) or clusters.min() < 0:
-                raise ValueError
-            return [row["id"] for row in rows], clusters, np.array([float(row["confidence"]) for row in rows])
-        except FileNotFoundError:
-            raise InputError(f"{path}: not there; the run has not finished (lsdc fit ... --resume)") from None
-        except (KeyError, ValueError, TypeError):
-            raise InputError(
-                f"{path}: not a labels file (it should have the columns id, cluster, confidence)"
-            ) from None
+        return read_labels(self.path / "labels.csv", self.read_json("config.json"))
 
     def _checkpoint(self, stage: str, previous: bool = False) -> Path:
         return self.path / "checkpoint" / f"{stage}{'.previous' if previous else ''}.safetensors"
@@ -234,14 +215,7 @@ class Run:
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """The records of metrics.jsonl; a line cut short when the run was stopped is left out."""
-        path = self.path / "metrics.jsonl"
-        records = []
-        for line in path.read_text().splitlines() if path.exists() else []:
-            try:
-                records.append(json.loads(line))
-            except ValueError:
-                continue
-        return [record for record in records if isinstance(record, dict)]
+        return read_records(self.path / "metrics.jsonl")
 
     def _write_metrics(self, stage: str, history: list[dict[str, Any]]) -> None:
         """The records of a stage in metrics.jsonl, after those of the stages before."""
@@ -259,22 +233,17 @@ def _is_vacant(path: Path) -> bool:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a folder is one of ours; many others hold a config.json too."""
+    """Whether a folder is one of ours; many others hold a config.json too. A run with links out of it is refused."""
     try:
-        config = json.loads((path / "config.json").read_text())
+        contained(path, ["config.json"])
+        config = read_json(path / "config.json")
         known = {"method", "params", "settings", "fingerprint"} <= config.keys()
-        return known and isinstance(config["params"]["n_clusters"], int | None) and isinstance(config["data"], dict)
-    except (OSError, ValueError, AttributeError, TypeError, KeyError):
+        ours = known and isinstance(config["params"]["n_clusters"], int | None) and isinstance(config["data"], dict)
+    except (OSError, ValueError, TypeError, KeyError):
         return False
-
-
-def labels_csv(ids: Sequence[object], labels: Iterable[int], confidence: Iterable[float]) -> str:
-    """The text of a labels file: id or path, cluster, confidence."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("id", "cluster", "confidence"))
-    writer.writerows((i, int(c), f"{p:.6f}") for i, c, p in zip(ids, labels, confidence, strict=True))
-    return text.getvalue()
+    if ours:
+        contained(path, [str(file.relative_to(path)) for file in (*path.glob("*"), *path.glob("checkpoint/*"))])
+    return ours
 
 
 def environment() -> dict[str, Any]:

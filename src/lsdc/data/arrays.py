@@ -1,0 +1,116 @@
+"""Arrays in numpy's files: .npy, and .npz archives, dense or in scipy's sparse form; never a pickle."""
+
+import struct
+import tokenize
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from lzma import LZMAError
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from lsdc.data.dataset import Dataset
+from lsdc.errors import InputError, reason
+
+# what numpy and zipfile raise on damaged files: headers are Python literals there, and any library may unpack
+BROKEN = (
+    *(ValueError, TypeError, KeyError, IndexError, SyntaxError, OverflowError, EOFError, OSError, RuntimeError),
+    *(MemoryError, tokenize.TokenError, zipfile.BadZipFile, zlib.error, LZMAError, struct.error),
+)
+UNPACKED = 2**30  # bytes that an archive may always unpack to; beyond, a hundred times its size at most
+RATIO = 100
+INDICES = ("shape", "indices", "indptr", "row", "col", "coords", "offsets")  # of scipy's sparse formats
+
+
+def numbers(path: Path, **options: Any) -> np.ndarray:
+    """The plain array of a .npy file."""
+    X = None
+    with suppress(*BROKEN), warnings.catch_warnings(action="ignore"):  # about what wrote the file
+        X = np.load(path, allow_pickle=False, **options)
+    if not isinstance(X, np.ndarray) or X.ndim == 0 or X.dtype.kind not in "buifUS":
+        raise InputError(f"{path}: not a plain array of numbers, or cut short")
+    return X
+
+
+def read_npy(path: Path, column: str | None) -> Dataset:
+    """An array; it stays on disk and is read batch by batch."""
+    X = numbers(path, mmap_mode="r")
+    if X.dtype.kind in "US":
+        raise InputError(f"{path}: not a plain array of numbers")
+    return Dataset(str(path), X)
+
+
+def read_npz(path: Path, column: str | None) -> Dataset:
+    """Arrays by name: ``X`` (or the only one), and labels ``y`` if there are any; scipy's sparse format too."""
+    arrays = _arrays(path)
+    y = arrays.pop("y", None)
+    if "format" in arrays:
+        X = _sparse(path, arrays, lambda: sp.load_npz(path))
+    elif {"data", "indices", "indptr", "shape"} <= arrays.keys():
+        parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+        X = _sparse(path, arrays, lambda: sp.csr_matrix(parts, shape=arrays["shape"]))
+    elif "X" in arrays or len(arrays) == 1:
+        X = arrays["X"] if "X" in arrays else next(iter(arrays.values()))
+    else:
+        raise InputError(f"{path}: needs an array named 'X', found {', '.join(arrays) or 'none'}")
+    if X.ndim == 0:
+        raise InputError(f"{path}: the array X holds a single number")
+    return labelled(path, X, y)
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """All arrays of an archive; one that unpacks to far more than it is, or names files elsewhere, is refused."""
+    try:
+        with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
+            names, size = archive.namelist(), sum(entry.file_size for entry in archive.infolist())
+        if size > max(UNPACKED, RATIO * path.stat().st_size):
+            raise InputError(f"{path}: unpacks to {size:,} bytes, more than {RATIO} times its size; give a .npy file")
+        if wrong := [name for name in names if name.startswith("/") or ".." in PurePosixPath(name).parts]:
+            raise InputError(f"{path}: holds a file named {wrong[0]!r}, which is outside of it")
+        with warnings.catch_warnings(action="ignore"), np.load(path, allow_pickle=False) as file:
+            return {name: np.asarray(file[name]) for name in file.files}
+    except InputError:
+        raise
+    except BROKEN:
+        raise InputError(f"{path}: not an archive of plain arrays, or cut short") from None
+
+
+def check_indices(arrays: dict[str, np.ndarray]) -> None:
+    """Refuse, with a ``ValueError``, parts of a sparse matrix on which scipy would crash or fill the memory."""
+    if wrong := [name for name in INDICES if name in arrays and arrays[name].dtype.kind not in "iu"]:
+        raise ValueError(f"{wrong[0]} are not whole numbers")
+    ends = np.ravel(arrays.get("indptr", 0)).astype(np.int64)
+    if not ends.size or ends.min() < 0 or (np.diff(ends) < 0).any():  # with a last one of -1 nothing else is checked
+        raise ValueError("indptr must rise from 0")
+    shape = [int(length) for length in np.ravel(arrays["shape"])]
+    if sum(shape) > max(2**20, RATIO * sum(array.nbytes for array in arrays.values())):
+        raise ValueError(f"its shape {tuple(shape)} is far beyond its content")
+
+
+def _sparse(path: Path, arrays: dict[str, np.ndarray], build: Callable[[], Any]) -> sp.csr_matrix:
+    """A sparse matrix whose indices are all inside: scipy itself would read and write beside it."""
+    try:
+        check_indices(arrays)
+        X = build()
+        if X.dtype.kind not in "buif":
+            raise ValueError(f"it holds {X.dtype} instead of numbers")
+        if hasattr(X, "check_format"):
+            X.check_format(full_check=True)
+        return sp.csr_matrix(X)
+    except (*BROKEN, AttributeError, NotImplementedError) as error:
+        raise InputError(f"{path}: not a valid sparse matrix ({reason(error)})") from None
+
+
+def labelled(path: Path, X: Any, y: Any, ids: Any = None) -> Dataset:
+    """A data set, with labels for evaluation if the file has any."""
+    if y is None:
+        return Dataset(str(path), X, ids=ids)
+    n = len(X) if isinstance(X, list) else X.shape[0]
+    if y.shape != (n,):
+        raise InputError(f"{path}: {n} samples, but labels y of shape {y.shape}")
+    return Dataset(str(path), X, y, tuple(str(name) for name in np.unique(y)), ids)

@@ -1,0 +1,107 @@
+"""Spoilt data files: each is read and can be clustered, or is refused by an InputError of one line."""
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import strategies as st
+from PIL import Image
+
+from fuzzing import fuzz
+from lsdc import KMeans
+from lsdc.data.files import open_data, read_labels
+from mutations import bytes_of, json_of, npy_of
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::lsdc.HealthWarning"),  # of fits on four samples
+    pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning"),  # a failing file is shown at length
+]
+VECTORS = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
+TEXTS = ["cat dog pet", "stock bond price", "dog cat fur", "price bond market"]
+TABLE = "id,a,b,label\n" + "\n".join(f"r{i},{x:.3f},{y:.2e},{i % 2}" for i, (x, y, _) in enumerate(VECTORS)) + "\n"
+LINES = "".join(json.dumps({"text": text, "id": i, "more": [1, {"a": None}]}) + "\n" for i, text in enumerate(TEXTS))
+ROWS = {"data": [1.0, 2.0, 3.0], "indices": [0, 2, 1], "indptr": [0, 1, 2, 3], "shape": [3, 3], "format": "csr"}
+MATRICES = [
+    ROWS,
+    {**ROWS, "format": "csc"},
+    {**ROWS, "format": "bsr", "data": [[[1.0]], [[2.0]], [[3.0]]]},
+    {"data": [1.0, 2.0, 3.0], "row": [0, 1, 2], "col": [0, 2, 1], "shape": [3, 3], "format": "coo"},
+    {"data": [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "offsets": [0, 1], "shape": [3, 3], "format": "dia"},
+]
+
+
+def reads(path, **options):
+    """A law of data files: what is read can be clustered."""
+
+    def law(content):
+        path.write_bytes(content)
+        dataset = open_data(str(path), **options)
+        KMeans(1, n_init=1, random_state=0).fit(dataset)
+
+    return law
+
+
+@pytest.mark.parametrize(("name", "content"), [("csv", TABLE), ("jsonl", LINES), ("txt", "\n".join(TEXTS))])
+def test_texts(tmp_path, name, content):
+    fuzz(name, bytes_of(content.encode()), reads(tmp_path / f"x.{name}"))
+
+
+def saved(value):
+    """The .npy file of whatever it is, without ever a pickle."""
+    stream = io.BytesIO()
+    try:
+        np.save(stream, value, allow_pickle=False)
+    except ValueError:
+        np.save(stream, str(value))
+    return stream.getvalue()
+
+
+def zipped(files):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def test_arrays(tmp_path):
+    law = reads(tmp_path / "x.npy")
+
+    def both(content):
+        law(content)
+        read_labels(tmp_path / "x.npy")
+
+    fuzz("npy", st.one_of(bytes_of(saved(VECTORS), head=80), npy_of(VECTORS.tobytes())), both)
+
+
+def test_archives(tmp_path):
+    streams = [io.BytesIO() for _ in range(3)]
+    np.savez(streams[0], X=VECTORS, y=np.arange(12) % 2)
+    np.savez_compressed(streams[1], X=VECTORS)
+    sp.save_npz(streams[2], sp.csr_matrix(np.abs(VECTORS).round()))
+    spoilt = st.sampled_from([stream.getvalue() for stream in streams]).flatmap(bytes_of)
+    headers = npy_of(VECTORS.tobytes()).map(lambda array: zipped({"X.npy": array}))
+    matrices = st.sampled_from(MATRICES).flatmap(json_of)
+    indices = matrices.map(lambda new: zipped({f"{name}.npy": saved(value) for name, value in new.items()}))
+    fuzz("npz", st.one_of(spoilt, headers, indices), reads(tmp_path / "x.npz"))
+
+
+def test_images(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 255, (12, 10, 3)).astype(np.uint8)
+    wholes = []
+    for kind in ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP"):
+        stream = io.BytesIO()
+        Image.fromarray(pixels).save(stream, kind)
+        wholes.append(stream.getvalue())
+    (tmp_path / "photos").mkdir()
+    Image.fromarray(pixels).save(tmp_path / "photos" / "good.png")
+
+    def law(content):
+        (tmp_path / "photos" / "x.png").write_bytes(content)
+        dataset = open_data(str(tmp_path / "photos"), image_size=8)
+        assert dataset.X.shape == (2, 8, 8, 3)
+
+    fuzz("images", st.sampled_from(wholes).flatmap(lambda whole: bytes_of(whole, head=60)), law)
