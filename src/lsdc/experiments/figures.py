@@ -143,6 +143,7 @@ def curves(cells: Sequence[Mapping[str, Any]], out: Path, name: str) -> list[Pat
                 axis.plot(epochs, values, color=BLUE, alpha=0.6, linewidth=1.2, marker="." if len(epochs) < 20 else "")
             axis.set_title(title)
             axis.set_xlabel("epoch")
+            axis.xaxis.get_major_locator().set_params(integer=True)
             if key == "alive":
                 axis.set_ylim(0, len(first["sizes"]) + 0.5)
             if key == "confident":
