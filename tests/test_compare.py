@@ -13,10 +13,11 @@ import pytest
 
 from lsdc.cli import main
 from lsdc.data.datasets import load
-from lsdc.errors import HealthWarning, InputError
-from lsdc.experiments import compare, comparison, figures, measure
+from lsdc.errors import InputError
+from lsdc.experiments import compare, comparison, measure
 from lsdc.experiments.compare import Entry, Source
 from lsdc.experiments.engine import Place, State
+from lsdc.experiments.scatter import against_time
 from lsdc.methods import FINCH, LSDC, METHODS, KMeans
 from lsdc.metrics import clustering_accuracy
 
@@ -61,6 +62,7 @@ def test_rows_are_sorted_by_accuracy_and_those_below_kmeans_are_named():
         **{"dec": "below K-means", "idec": "below K-means on its own features"},
     }
     # by hand: mean 70, deviation sqrt(2 * 10^2 / 1) = 14.1, the worst, 2 s on average, the largest peak
+    assert comparison.below(rows) == ["below K-means: dec", "below K-means on its own features: idec"]
     shown = ("dec", "70.0 ± 14.1 (2)", "60.0", "50.0", "25.0", "4/5", "2.0", "500", "below K-means")
     assert comparison.fields(rows[3], labelled=True) == shown
 
@@ -104,8 +106,7 @@ def test_an_entry_is_what_the_estimator_gives_by_itself(tmp_path):
     entry = Entry(Source("blobs"), "lsdc", 5, 3, CHANGES)
     stored = entry.work(tmp_path, tmp_path / "out", "cpu", lambda progress: None)
     data = load("blobs")
-    with pytest.warns(HealthWarning):
-        alone = LSDC(5, random_state=3, device="cpu", **SMALL).fit(data)
+    alone = LSDC(5, random_state=3, device="cpu", **SMALL).fit(data)
     assert stored["sizes"] == np.bincount(alone.labels_, minlength=5).tolist()
     assert stored["scores"]["acc"] == clustering_accuracy(data.y, alone.labels_)
     features = KMeans(5, n_init=measure.STARTS, random_state=3).fit(alone.transform(data.X))
@@ -175,7 +176,7 @@ def test_what_is_finished_is_not_run_again(finished, capsys):
     assert call("compare", "blobs", "--methods", "lsdc,finch", "--out", finished, *TINY) == 0
     assert before == {file: file.stat().st_mtime_ns for file in (finished / "cells").iterdir()}
     said = capsys.readouterr()
-    assert "below" in said.out
+    assert "below K-means: lsdc\n" in said.out
     assert "starts" not in said.err
 
 
@@ -305,7 +306,7 @@ def test_without_matplotlib_the_table_is_there_and_the_plot_is_not(finished, cap
 
 def test_the_plot_is_a_file_that_does_not_change(tmp_path):
     rows = comparison.summarise([result("kmeans", 0, 0.75, deep=False), result("dec", 0, 0.7), result("dec", 1, 0.6)])
-    first, second = (figures.against_time(rows, "blobs", tmp_path / f"{name}.svg").read_bytes() for name in "ab")
+    first, second = (against_time(rows, "blobs", tmp_path / f"{name}.svg").read_bytes() for name in "ab")
     assert first == second
     assert b"dec" in first
 

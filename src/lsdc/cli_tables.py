@@ -24,9 +24,10 @@ from lsdc.errors import InputError
 from lsdc.experiments import compare as comparing
 from lsdc.experiments import comparison
 from lsdc.experiments.engine import Place, State
-from lsdc.experiments.figures import against_time, draw, pyplot
+from lsdc.experiments.figures import draw, pyplot
 from lsdc.experiments.reproduce import grid, look
 from lsdc.experiments.reproduce import reproduce as rerun
+from lsdc.experiments.scatter import against_time
 from lsdc.experiments.tables import HEADS, SHORT, TABLES, VARIANTS, check_methods, fields, table
 from lsdc.report.terminal import Board, rows_table
 
@@ -124,9 +125,11 @@ def compare(
             rows, state = comparing.compare(wanted, place, _watch(board, place))
     except InputError as error:
         raise about_data(error, data) from None
-    shown = [comparison.fields(row, wanted.labelled) for row in rows]
-    heads = comparison.heads(wanted.labelled)
-    out.print(rows_table(wanted.title, heads, shown, left=(0, heads.index("MB") + 1)))
+    n = comparison.heads(wanted.labelled).index("MB") + 1  # notes stand below: with them 80 characters are too few
+    shown = [comparison.fields(row, wanted.labelled)[:n] for row in rows]
+    out.print(rows_table(wanted.title, comparison.heads(wanted.labelled)[:n], shown, left=(0,)))
+    for note in comparison.below(rows):
+        line(out, note)
     for method, why in state.left_out.items():
         line(err, f"left out: {method}: {why}")
     written = [place.out / f"compare{suffix}" for suffix in (".md", ".tex", ".json")]

@@ -73,6 +73,12 @@ def _noted(row: Row, base: Row | None) -> Row:
     return Row(**{**vars(row), "note": note})
 
 
+def below(rows: Sequence[Row]) -> list[str]:
+    """The notes as lines of their own, where a table has no room for them."""
+    methods = {note: [row.method for row in rows if row.note == note] for note in (BELOW, BELOW_OWN)}
+    return [f"{note}: {', '.join(found)}" for note, found in methods.items() if found]
+
+
 def plain(row: Row) -> dict[str, Any]:
     """A row as JSON holds it."""
     return {**vars(row), "scores": dict(row.scores)}

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from lsdc.errors import InputError
 from lsdc.experiments.cells import Cell, read
-from lsdc.experiments.comparison import Row
 from lsdc.functional import SCORES, closest
 from lsdc.functional.similarity import l2_scores
 from lsdc.training.checkpoint import write_atomic
@@ -48,11 +47,12 @@ def _save(figure: Any, out: Path, name: str) -> list[Path]:
     for suffix, metadata in ((".svg", {"Date": None}), (".pdf", {"CreationDate": None})):
         (out / "figures").mkdir(parents=True, exist_ok=True)
         files.append(out / "figures" / f"{name}{suffix}")
-        write_atomic(files[-1], _bytes(figure, suffix[1:], metadata))
+        write_atomic(files[-1], as_bytes(figure, suffix[1:], metadata))
     return files
 
 
-def _bytes(figure: Any, kind: str, metadata: dict[str, None]) -> bytes:
+def as_bytes(figure: Any, kind: str, metadata: dict[str, None]) -> bytes:
+    """The content of a figure's file."""
     content = io.BytesIO()
     figure.savefig(content, format=kind, bbox_inches="tight", metadata=metadata)
     return content.getvalue()
@@ -156,31 +156,6 @@ def curves(cells: Sequence[Mapping[str, Any]], out: Path, name: str) -> list[Pat
         files = _save(figure, out, f"curves-{name}")
         plt.close(figure)
     return files
-
-
-def against_time(rows: Sequence[Row], title: str, file: Path) -> Path:
-    """How good each method is against the seconds it takes: a dot a seed, a ring at the mean."""
-    plt = pyplot()
-    shown = [row for row in rows if row.leading]
-    with plt.rc_context(STYLE):
-        figure, axis = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
-        axis.set_xscale("log")
-        for row in shown:
-            colour = GREY if row.method == "kmeans" else ORANGE if row.note else BLUE
-            values = [100 * value if "acc" in row.scores else value for value in row.leading]
-            axis.scatter(row.seconds[: len(values)], values, s=10, color=colour, alpha=0.6, linewidths=0)
-            x, y = float(np.mean(row.seconds)), float(np.mean(values))
-            axis.scatter([x], [y], s=60, facecolors="none", edgecolors=colour, linewidths=1.4)
-            axis.annotate(row.method, (x, y), (7, 4), textcoords="offset points", color=colour)
-            if row.method == "kmeans":
-                axis.axhline(y, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
-        axis.margins(x=0.2, y=0.12)
-        axis.set_xlabel("seconds a seed, one thread")
-        axis.set_ylabel("ACC (%)" if shown and "acc" in shown[0].scores else "silhouette on the inputs")
-        axis.set_title(title)
-        write_atomic(file, _bytes(figure, "svg", {"Date": None}))
-        plt.close(figure)
-    return file
 
 
 def draw(datasets: Iterable[str], scale: str, out: Path, samples: int | None = None) -> list[Path]:
