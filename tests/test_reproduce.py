@@ -88,7 +88,19 @@ def test_the_published_figures_are_those_of_the_paper():
     assert [published["table1"][d]["kmeans"] for d in ("cifar10", "cifar100-20", "stl10", "mnist")] == (
         ["22.9", "13.0", "19.2", "57.2"]
     )
-    assert published["reuters"]["reuters10k"] == {"kmeans": "52.4", "lsdc": "79.0 ± 4.3"}
+    others = ("jule", "dec", "dac", "iic", "deepcluster")
+    for dataset, row in (
+        ("cifar10", "27.2 30.1 52.2 61.7 37.4"),
+        ("cifar100-20", "13.7 18.5 23.8 25.7 18.9"),
+        ("stl10", "27.7 35.9 47.0 59.6 33.4"),
+    ):
+        assert [published["table1"][dataset][variant] for variant in others] == row.split()
+    others = ("jule", "dec", "dac", "iic", "idec", "imsat", "vade")
+    row = ["96.4", "84.3", "97.8", "99.2", "88.1", "98.4", "94.5"]
+    assert [published["table1"]["mnist"][variant] for variant in others] == row
+    assert "deepcluster" not in published["table1"]["mnist"]
+    text = {"kmeans": "52.4", "imsat": "71.9", "dec": "72.2", "idec": "75.6", "vade": "79.8", "finch": "81.5"}
+    assert published["reuters"]["reuters10k"] == {**text, "lsdc": "79.0 ± 4.3"}
     order = (
         "l2",
         "cosine",
@@ -133,11 +145,24 @@ ABOUTS = {
 def test_every_cell_of_every_table_can_be_built(name, scale):
     abouts = {dataset: ABOUTS[dataset] for dataset in tables.TABLES[name].datasets}
     found = grid(name, abouts, 3, scale)
-    assert len(found) == len(set(found)) == 3 * len(abouts) * len(tables.TABLES[name].variants)
+    assert len(found) == len(set(found)) == 3 * sum(len(tables.columns(name, dataset)) for dataset in abouts)
     for cell in found:
         decided = cells.config(cell, ABOUTS[cell.dataset])
         if similarity := tables.VARIANTS[cell.variant].similarity:
             assert decided["settings"]["labelling"]["similarity"] == similarity
+
+
+def test_columns_are_those_of_the_methods_that_are_there_and_asked_for(monkeypatch):
+    every = {variant.method: LSDC for variant in tables.VARIANTS.values()}
+    monkeypatch.setattr(tables, "METHODS", every)
+    assert tables.columns("table1", "mnist") == list(tables.TABLES["table1"].variants)
+    assert set(tables.columns("table1", "mnist")) - set(tables.columns("table1", "stl10")) == {"idec", "imsat", "vade"}
+    assert "idec" in tables.columns("table1", "digits")
+    assert set(tables.columns("reuters")) >= {"imsat", "dec", "idec", "vade", "finch", "finch-pretext", "kmeans-lsa"}
+    assert tables.columns("table1", "mnist", ["kmeans", "dec"]) == ["kmeans", "kmeans-pretext", "dec"]
+    monkeypatch.setattr(tables, "METHODS", {"lsdc": LSDC, "dec": LSDC})
+    assert tables.columns("table1", "mnist") == ["lsdc", "dec"]
+    assert tables.columns("table1", "mnist", ["kmeans", "dec"]) == ["dec"]
 
 
 def test_the_papers_ablation_is_literal():
@@ -162,11 +187,14 @@ def test_the_recipes_are_for_known_data_and_known_settings():
     assert set(LABELLINGS) <= set(DATASETS)
 
 
+PLAIN = ("--methods", "lsdc,kmeans")
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """One small table, run by the command line."""
     out = tmp_path_factory.mktemp("reproduce") / "out"
-    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 2, "--out", out, "--jobs", 2) == 0
+    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 2, "--out", out, *PLAIN, "--jobs", 2) == 0
     return out
 
 
@@ -195,7 +223,7 @@ def test_a_cell_is_what_the_estimator_gives_by_itself(finished):
 
 def test_finished_cells_are_not_run_again(finished):
     before = {file: file.stat().st_mtime_ns for file in (finished / "cells").iterdir()}
-    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 2, "--out", finished) == 0
+    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 2, "--out", finished, *PLAIN) == 0
     assert before == {file: file.stat().st_mtime_ns for file in (finished / "cells").iterdir()}
 
 
@@ -224,7 +252,7 @@ def altered(finished, tmp_path, change):
 )
 def test_a_result_of_another_time_is_refused_and_left_alone(finished, tmp_path, capsys, change, said):
     out, file, text = altered(finished, tmp_path, change)
-    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 1, "--out", out) == 2
+    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 1, "--out", out, *PLAIN) == 2
     error = capsys.readouterr().err.strip().splitlines()
     assert len(error) == 1
     assert said in error[0]
@@ -239,6 +267,8 @@ def test_a_result_of_another_time_is_refused_and_left_alone(finished, tmp_path, 
         (["table1", "--datasets", "mnits"], "mnist"),
         (["table1", "--datasets", "blobs", "--scale", "gpu"], "scale"),
         (["ablation", "--datasets", "two-moons"], "composes images"),
+        (["table1", "--datasets", "blobs", "--methods", "kmean"], "kmeans"),
+        (["ablation", "--methods", "kmeans"], "not in table ablation"),
         (["table1", "--datasets", "mnist"], "train-images-idx3-ubyte"),
     ],
 )
@@ -273,6 +303,7 @@ def test_cells_of_one_seed_share_a_pretext_and_end_as_if_they_did_not(tmp_path):
 @pytest.mark.slow
 def test_an_interrupted_table_goes_on_where_it_was(tmp_path):
     words = [sys.executable, "-m", "lsdc", "reproduce", "table1", "--datasets", "blobs", "--seeds", "1", "--out", "out"]
+    words += PLAIN
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True)
     metrics = tmp_path / "out" / "runs" / "blobs-cpu-lsdc-seed0" / "metrics.jsonl"
@@ -335,7 +366,7 @@ def test_figures_are_files_that_do_not_change(tmp_path, finished):
 
 
 def test_figures_are_drawn_from_the_cells_that_are_there(finished):
-    words = ["reproduce", "figures", "--datasets", "two-moons", "--seeds", 2, "--out", finished]
+    words = ["reproduce", "figures", "--datasets", "two-moons", "--seeds", 2, "--out", finished, *PLAIN]
     assert call(*words) == 0
     names = {file.name for file in (finished / "figures").glob("*.svg")}
     assert names == {"two-moons.svg", "confusion-two-moons-cpu.svg", "curves-two-moons-cpu.svg"}
@@ -352,7 +383,7 @@ def test_the_run_of_another_time_is_not_gone_on_with(finished, tmp_path):
     shutil.copytree(finished / "runs", out / "runs")
     config = out / "runs" / "two-moons-cpu-lsdc-seed0" / "config.json"
     config.write_text(config.read_text().replace('"behaviour": 2', '"behaviour": 1'))
-    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 1, "--out", out) == 0
+    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 1, "--out", out, *PLAIN) == 0
     first, again = (
         json.loads((place / "cells" / "two-moons-cpu-lsdc-seed0.json").read_text()) for place in (finished, out)
     )

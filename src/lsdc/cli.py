@@ -1,9 +1,8 @@
-"""The command line: ``lsdc fit``, ``predict``, ``evaluate``, ``report``, ``reproduce``, ``list``."""
+"""The command line: ``lsdc fit``, ``predict``, ``evaluate``, ``report``, ``compare``, ``reproduce``, ``list``."""
 
 import json
 import os
 import shlex
-import shutil
 import signal
 import sys
 import warnings
@@ -14,29 +13,40 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 import lsdc
+from lsdc import cli_tables as tables
 from lsdc import parallel
+from lsdc.console import (
+    ColumnOption,
+    DataArgument,
+    DeviceOption,
+    RootOption,
+    SizeOption,
+    about_data,
+    err,
+    fail,
+    line,
+    out,
+    program,
+    root_of,
+    say_failure,
+)
 from lsdc.data.augment import AUGMENTATIONS
 from lsdc.data.datasets import DATASETS, Dataset
 from lsdc.data.files import open_data, read_labels
 from lsdc.errors import HealthWarning, InputError
 from lsdc.experiments.baselines import kmeans_rows
-from lsdc.experiments.figures import draw, pyplot
 from lsdc.experiments.parameters import chosen, complete, resumed
 from lsdc.experiments.recipes import RECIPES
-from lsdc.experiments.reproduce import State, look
-from lsdc.experiments.reproduce import reproduce as rerun
-from lsdc.experiments.tables import HEADS, SHORT, TABLES, fields, table
 from lsdc.functional import COMPOSITIONS, SIMILARITIES
 from lsdc.methods import METHODS, load, read_config
 from lsdc.metrics import cluster_sizes, score
 from lsdc.nn.network import BACKBONES
 from lsdc.pretext import PRETEXTS
 from lsdc.report.html import page
-from lsdc.report.terminal import Board, Live, names_table, rows_table, scores_table, sizes_table
+from lsdc.report.terminal import Live, names_table, scores_table, sizes_table
 from lsdc.training.checkpoint import write_atomic
 from lsdc.training.labels import labels_csv
 from lsdc.training.loop import Diverged
@@ -49,27 +59,11 @@ app = typer.Typer(
     help="Group unlabelled images, documents or embeddings into K clusters (LSD-C).",
     epilog="Start with:  lsdc fit digits",
 )
-out, err = Console(), Console(stderr=True)
+app.command()(tables.reproduce)
+app.command()(tables.compare)
 
-DataArgument = Annotated[
-    str,
-    typer.Argument(
-        help="a built-in name (lsdc list datasets), a folder of images, or a .npy .npz .csv .parquet .txt .jsonl file"
-    ),
-]
+
 RunArgument = Annotated[Path, typer.Argument(help="a run folder made by lsdc fit")]
-RootOption = Annotated[
-    Path | None, typer.Option("--data-root", help="where data sets are kept (default: $LSDC_DATA or ~/.cache/lsdc)")
-]
-SizeOption = Annotated[
-    int, typer.Option("--image-size", min=8, max=4096, help="side in pixels to which images of a folder are scaled")
-]
-ColumnOption = Annotated[
-    str | None, typer.Option("--column", help="the column of a CSV or field of a JSONL file that holds the texts")
-]
-
-
-DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu or cuda (default: auto)")]
 
 
 @app.callback(invoke_without_command=True)
@@ -121,7 +115,7 @@ def fit(
     if stored:
         method = str(stored["method"])
         image_size, column = stored["data"].get("image_size", image_size), stored["data"].get("column", column)
-    dataset = open_data(data, _root(data_root), image_size=image_size, column=column)
+    dataset = open_data(data, root_of(data_root), image_size=image_size, column=column)
     given = chosen(method, recipe_, set_ or [], dataset, clusters, seed)
     params = resumed(stored["params"], given, folder) if stored else complete(given, dataset, method)
     try:
@@ -139,10 +133,10 @@ def fit(
         with Live(err, headline) as monitor, _readable_warnings():
             model.fit(dataset, monitor=monitor, **({"resume": run} if resume else {"run": run}))
     except InputError as error:
-        raise _about_data(error, data) from None
+        raise about_data(error, data) from None
     except (KeyboardInterrupt, parallel.PeerLost) as error:
         root = ["--data-root", str(data_root)] if data_root else []
-        _say_how_to_go_on(error, run, [*_program(), "fit", data, "--out", str(folder), "--resume", *root])
+        _say_how_to_go_on(error, run, [*program(), "fit", data, "--out", str(folder), "--resume", *root])
         if isinstance(error, parallel.PeerLost):
             raise
         raise typer.Exit(143 if isinstance(error, Terminated) else 130) from None
@@ -158,7 +152,7 @@ def _open_run(folder: Path, resume: bool, overwrite: bool) -> tuple[Run, dict[st
         run = Run.resume(folder) if resume else Run.create(folder, overwrite)
         stored = read_config(run) if run.resuming else {}
         if resume and not run.resuming:
-            _line(err, f"{folder}: nothing to go on with yet; starts from the beginning")
+            line(err, f"{folder}: nothing to go on with yet; starts from the beginning")
     return run, json.loads(parallel.say(json.dumps(stored).encode()))
 
 
@@ -167,17 +161,12 @@ def _say_how_to_go_on(error: BaseException, run: Run, words: list[str]) -> None:
         return
     again = shlex.join(words)
     if isinstance(error, parallel.PeerLost):
-        _line(err, f"everything up to the last checkpoint is kept. Go on with:  {again}")
+        line(err, f"everything up to the last checkpoint is kept. Go on with:  {again}")
     elif kept := run.read_checkpoint("clustering") or run.read_checkpoint("pretext"):
         place = f"epoch {len(kept.history) + 1}, step {kept.step}" if kept.step else f"epoch {len(kept.history)}"
-        _line(err, f"stopped; everything up to {place} is kept. Go on with:  {again}")
+        line(err, f"stopped; everything up to {place} is kept. Go on with:  {again}")
     else:
-        _line(err, "stopped before there was anything to keep")
-
-
-def _about_data(error: InputError, data: str) -> InputError:
-    """What is wrong with X is wrong with the file."""
-    return InputError(f"{data}: {error}") if str(error).startswith("X ") else error
+        line(err, "stopped before there was anything to keep")
 
 
 def _finish(run: Run, dataset: Dataset, model: Any) -> None:
@@ -193,22 +182,10 @@ def _finish(run: Run, dataset: Dataset, model: Any) -> None:
 
 def _say_next(folder: Path, *words: object) -> None:
     """The run folder, its report, and the command to try next."""
-    _line(out, f"run folder: {folder}")
+    line(out, f"run folder: {folder}")
     if (folder / "report.html").exists():
-        _line(out, f"report:     {folder / 'report.html'}")
-    _line(out, f"next:       {shlex.join([*_program(), *map(str, words)])}")
-
-
-def _program() -> list[str]:
-    """How to call this program again."""
-    if shutil.which("lsdc"):
-        return ["lsdc"]
-    return [sys.argv[0]] if Path(sys.argv[0]).name == "lsdc" else ["python", "-m", "lsdc"]
-
-
-def _line(console: Console, text: str) -> None:
-    """One line, as it is: no colours guessed from its words, no breaks at the edge of the window."""
-    console.print(Text(text), soft_wrap=True)
+        line(out, f"report:     {folder / 'report.html'}")
+    line(out, f"next:       {shlex.join([*program(), *map(str, words)])}")
 
 
 @app.command()
@@ -222,11 +199,11 @@ def predict(
     """Label new DATA with the model of a run: id, cluster, confidence."""
     source = read_config(Run.open(run))["data"]
     model = load(run, **({"device": device} if device else {}))
-    dataset = open_data(data, _root(data_root), image_size=source.get("image_size", 32), column=source.get("column"))
+    dataset = open_data(data, root_of(data_root), image_size=source.get("image_size", 32), column=source.get("column"))
     try:
         p = model.predict_proba(dataset.X)
     except InputError as error:
-        raise _about_data(error, data) from None
+        raise about_data(error, data) from None
     if parallel.rank() > 0:
         return
     text = labels_csv(dataset.ids or range(len(p)), p.argmax(1).tolist(), p.max(1).tolist())
@@ -237,7 +214,7 @@ def predict(
         write_atomic(out_, text.encode(errors="backslashreplace"))
     except OSError as error:
         raise InputError(f"{out_}: cannot write there ({error.strerror})") from None
-    _line(err, f"{len(p):,} samples labelled in {out_}")
+    line(err, f"{len(p):,} samples labelled in {out_}")
 
 
 @app.command()
@@ -277,7 +254,7 @@ def evaluate(
             )
             return
         out.print(sizes_table(assigned, confidence, n_clusters))
-        _line(err, "no labels to compare with; give some with --labels FILE")
+        line(err, "no labels to compare with; give some with --labels FILE")
         return
     rows = kmeans_rows(dataset, y, folder) if baselines and dataset else {}
     rows[config["method"]] = score(y, assigned, confidence)
@@ -294,7 +271,7 @@ def report(run: RunArgument, data_root: RootOption = None) -> None:
     """Write report.html: sizes, confidence, curves, and what is in each cluster."""
     folder = Run.open(run)
     _write_report(folder, _data_of(read_config(folder), data_root))
-    _line(out, f"report:     {run / 'report.html'}")
+    line(out, f"report:     {run / 'report.html'}")
 
 
 def _data_of(config: dict[str, Any], data_root: Path | None) -> Dataset | None:
@@ -303,7 +280,7 @@ def _data_of(config: dict[str, Any], data_root: Path | None) -> Dataset | None:
     if "source" not in source:
         return None
     size, column = source.get("image_size", 32), source.get("column")
-    return open_data(str(source["source"]), _root(data_root), image_size=size, column=column)
+    return open_data(str(source["source"]), root_of(data_root), image_size=size, column=column)
 
 
 def _write_report(run: Run, dataset: Dataset | None) -> None:
@@ -314,64 +291,6 @@ def _write_report(run: Run, dataset: Dataset | None) -> None:
     title = str(config["data"].get("source", run.path.name))
     text = page(title, config, run.read_metrics(), labels, confidence, dataset if known else None, scores)
     write_atomic(run.path / "report.html", text.encode(errors="backslashreplace"))
-
-
-@app.command()
-def reproduce(
-    name: Annotated[str, typer.Argument(metavar="TABLE", help=f"{', '.join(TABLES)} or figures")],
-    datasets: Annotated[
-        str | None, typer.Option("--datasets", help="data sets, separated by commas (default: the paper's)")
-    ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="seeds 0 to N-1 (the paper has ten)")] = 3,
-    scale: Annotated[
-        str, typer.Option("--scale", help="cpu: smaller networks and schedules; paper: the paper's, for a GPU")
-    ] = "cpu",
-    out_: Annotated[Path, typer.Option("--out", "-o", help="where results are kept and taken up again")] = Path(
-        "reproduce"
-    ),
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="cells at a time (default: one a GPU, else one a core)")
-    ] = None,
-    samples: Annotated[
-        int | None, typer.Option("--samples", min=100, help="a random part of each data set, to spare time")
-    ] = None,
-    device: DeviceOption = None,
-    data_root: RootOption = None,
-) -> None:
-    """Rerun a TABLE of the paper, or its figures: what is finished is not run again.
-
-    Results are OUT/cells/*.json, the table OUT/TABLE-SCALE.md, .tex and .json.
-    """
-    base = "table1" if name == "figures" else name
-    names = [word.strip() for word in datasets.split(",")] if datasets else list(table(base).datasets)
-    root = _root(data_root)
-    if name == "figures":
-        pyplot()  # said before hours of work if it is not there
-    data = look(base, names, scale, root, samples)
-    with Board(err) as board:
-
-        def watch(state: State) -> None:
-            running = {r.cell.name: r.progress(out_) for r in state.running}
-            board.update(state.done, state.total, running)
-            if state.finished:
-                board.say(state.finished.name, state.failed.get(state.finished.name, "done"))
-
-        try:
-            rows, state = rerun(base, data, seeds, scale, root, out_, jobs, device or "auto", samples, watch)
-        except KeyboardInterrupt:
-            board.bars.stop()
-            _line(err, "stopped; finished cells and epochs are kept. Go on with the same command")
-            raise typer.Exit(130) from None
-    shown = [[fields(row)[i] for i in SHORT] for row in rows]
-    out.print(rows_table(f"{table(base).title}, scale {scale}", [HEADS[i] for i in SHORT], shown))
-    written = [out_ / f"{base}-{scale}{suffix}" for suffix in (".md", ".tex", ".json")]
-    if name == "figures":
-        written += draw(data, scale, out_, samples)
-    for file in written:
-        _line(out, f"written: {file}")
-    if state.failed:
-        first, message = next(iter(state.failed.items()))
-        _fail(f"{len(state.failed)} of {state.total} cells failed; {first}: {message}", 1)
 
 
 class Kind(StrEnum):
@@ -408,10 +327,6 @@ def _about(entry: Any, kind: Kind) -> str:
     if kind is Kind.settings:
         return f"default {entry!r}"
     return entry if isinstance(entry, str) else (entry.__doc__ or "").strip().split("\n")[0]
-
-
-def _root(given: Path | None) -> Path:
-    return given or Path(os.environ.get("LSDC_DATA") or Path.home() / ".cache" / "lsdc")
 
 
 def _count(dataset: Dataset) -> int:
@@ -455,39 +370,29 @@ def main(words: list[str] | None = None) -> None:
             err.quiet = out.quiet = True
         code = app(words, standalone_mode=False)
     except InputError as error:
-        _fail(str(error), 2)
+        fail(str(error), 2)
     except USAGE as error:
-        _fail(error.format_message().replace("\n", " "), 2)  # type: ignore[attr-defined]
+        fail(error.format_message().replace("\n", " "), 2)  # type: ignore[attr-defined]
     except Diverged as error:
-        _fail(str(error), 1)
+        fail(str(error), 1)
     except parallel.PeerLost as error:
-        _say_failure(str(error))
+        say_failure(str(error))
         sys.stdout.flush()
         os._exit(1)  # an orderly end would wait for processes that are no more
     except MemoryError:
-        _fail("not enough memory; try a smaller batch_size, width or pool (--set)", 1)
+        fail("not enough memory; try a smaller batch_size, width or pool (--set)", 1)
     except Terminated:
-        _fail("stopped by SIGTERM", 143)
+        fail("stopped by SIGTERM", 143)
     except KeyboardInterrupt:
-        _fail("stopped", 130)
+        fail("stopped", 130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
-        _fail(f"{error.filename or 'disk'}: {error.strerror or error}", 1)
+        fail(f"{error.filename or 'disk'}: {error.strerror or error}", 1)
     else:
         parallel.leave()
         sys.exit(code if isinstance(code, int) else 0)
-
-
-def _fail(message: str, code: int) -> None:
-    _say_failure(message)
-    sys.exit(code)
-
-
-def _say_failure(message: str) -> None:
-    process = f" (process {parallel.rank()})" if parallel.rank() > 0 else ""
-    print(f"lsdc{process}: {message}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -45,12 +45,17 @@ def _save(figure: Any, out: Path, name: str) -> list[Path]:
     """The figure for a page and for a paper."""
     files = []
     for suffix, metadata in ((".svg", {"Date": None}), (".pdf", {"CreationDate": None})):
-        content = io.BytesIO()
-        figure.savefig(content, format=suffix[1:], bbox_inches="tight", metadata=metadata)
         (out / "figures").mkdir(parents=True, exist_ok=True)
         files.append(out / "figures" / f"{name}{suffix}")
-        write_atomic(files[-1], content.getvalue())
+        write_atomic(files[-1], as_bytes(figure, suffix[1:], metadata))
     return files
+
+
+def as_bytes(figure: Any, kind: str, metadata: dict[str, None]) -> bytes:
+    """The content of a figure's file."""
+    content = io.BytesIO()
+    figure.savefig(content, format=kind, bbox_inches="tight", metadata=metadata)
+    return content.getvalue()
 
 
 def rank_scores(f: Tensor) -> Tensor:

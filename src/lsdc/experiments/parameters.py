@@ -19,7 +19,7 @@ def chosen(
     if recipe != "default" and method != "lsdc":
         raise InputError(f"--recipe {recipe} is for the method lsdc, not for {method}")
     named = {key: value for key, value in (("n_clusters", clusters), ("random_state", seed)) if value is not None}
-    return merged(recipe_for(recipe, dataset), _settings(words, method)) | named
+    return merged(recipe_for(recipe, dataset), settings(words, method)) | named
 
 
 def complete(given: dict[str, Any], dataset: Dataset, method: str) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def resumed(params: dict[str, Any], given: dict[str, Any], folder: Path) -> dict
     return params
 
 
-def _settings(words: list[str], method: str) -> dict[str, Any]:
+def settings(words: list[str], method: str) -> dict[str, Any]:
     """``key=value`` pairs as parameters of the method; a dot reaches into a group, as in pretext_plan.lr=0.01."""
     known = METHODS[method]().get_params()
     result: dict[str, Any] = {}

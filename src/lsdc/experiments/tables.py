@@ -1,12 +1,14 @@
 """The paper's tables: which cells they have, what was published, and how measured ones are written."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lsdc.errors import InputError, unknown
+from lsdc.experiments.published import MORE, REUTERS, TABLE1
 from lsdc.experiments.recipes import ROTNET_EPOCHS, labelling
+from lsdc.methods import METHODS
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,16 @@ VARIANTS: dict[str, Variant] = {
     "kmeans": Variant("K-means", "kmeans"),
     "kmeans-pretext": Variant("K-means on the pretext", "kmeans", on="pretext"),
     "kmeans-lsa": Variant("K-means on 20 directions (LSA)", "kmeans", on="directions"),
+    "finch": Variant("FINCH", "finch"),
+    "finch-pretext": Variant("FINCH on the pretext", "finch", on="pretext"),
+    "jule": Variant("JULE", "jule"),
+    "dec": Variant("DEC", "dec"),
+    "idec": Variant("IDEC", "idec"),
+    "dac": Variant("DAC", "dac"),
+    "iic": Variant("IIC", "iic"),
+    "imsat": Variant("IMSAT", "imsat"),
+    "vade": Variant("VaDE", "vade"),
+    "deepcluster": Variant("DeepCluster", "deepcluster"),
     "lsdc": Variant("LSD-C"),
     "l2": _ablated("L2", "l2"),
     "cosine": _ablated("cosine", "cosine"),
@@ -58,25 +70,28 @@ class Table:
     datasets: tuple[str, ...]
     variants: tuple[str, ...]
     published: Mapping[str, Mapping[str, str]]
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # variants that not all its data sets have
 
 
 TABLES: dict[str, Table] = {
     "table1": Table(
         "Comparison with other methods (the paper's table 2)",
         ("cifar10", "cifar100-20", "stl10", "mnist"),
-        ("lsdc", "kmeans", "kmeans-pretext"),
-        {
-            "cifar10": {"kmeans": "22.9", "lsdc": "81.7 ± 0.9"},
-            "cifar100-20": {"kmeans": "13.0", "lsdc": "42.3 ± 1.0"},
-            "stl10": {"kmeans": "19.2", "lsdc": "66.4 ± 3.2"},
-            "mnist": {"kmeans": "57.2", "lsdc": "98.6 ± 0.5"},
-        },
+        (
+            *("lsdc", "kmeans", "kmeans-pretext", "finch", "finch-pretext"),
+            *("jule", "dec", "dac", "iic", "deepcluster", "idec", "imsat", "vade"),
+        ),
+        TABLE1,
+        MORE,
     ),
     "reuters": Table(
         "Results on Reuters-10K (the paper's table 3)",
         ("reuters10k",),
-        ("lsdc", "kmeans", "kmeans-pretext", "kmeans-lsa"),
-        {"reuters10k": {"kmeans": "52.4", "lsdc": "79.0 ± 4.3"}},
+        (
+            *("lsdc", "kmeans", "kmeans-pretext", "kmeans-lsa", "finch", "finch-pretext"),
+            *("imsat", "dec", "idec", "vade"),
+        ),
+        REUTERS,
     ),
     "ablation": Table(
         "Ablation study (the paper's table 4)",
@@ -118,6 +133,26 @@ def table(name: str) -> Table:
     return TABLES[name]
 
 
+def columns(name: str, dataset: str = "", methods: Iterable[str] = ()) -> list[str]:
+    """The variants of a table that can be run: their method is there, asked for, and shown for the data set."""
+    chosen = [v for v in table(name).variants if VARIANTS[v].method in (list(methods) or METHODS)]
+    here = TABLES[name].datasets
+    return [v for v in chosen if VARIANTS[v].method in METHODS and (dataset not in here or _has(name, dataset, v))]
+
+
+def _has(name: str, dataset: str, variant: str) -> bool:
+    return dataset in TABLES[name].only.get(variant, TABLES[name].datasets)
+
+
+def check_methods(name: str, methods: Iterable[str]) -> None:
+    """Refuse methods that are not there, or not in a table."""
+    for method in methods:
+        if method not in METHODS:
+            raise unknown("method (--methods)", method, METHODS)
+        if method not in (there := {VARIANTS[v].method for v in TABLES[name].variants}):
+            raise InputError(f"--methods {method}: not in table {name}, which has {', '.join(sorted(there))}")
+
+
 def belongs(name: str, dataset: str) -> bool:
     """Whether results on a data set stand in a table unasked: LSD-C's own in one of the tables that compare it."""
     homes = [t for t, other in TABLES.items() if "lsdc" in other.variants and dataset in other.datasets] or ["table1"]
@@ -151,12 +186,18 @@ class Row:
 
     @property
     def measured(self) -> str:
-        """Mean ± standard deviation (n), in per cent."""
-        spread = f" ± {_deviation(self.acc):.1f}" if len(self.acc) > 1 else ""
-        return f"{_mean(self.acc):.1f}{spread} ({len(self.acc)})"
+        """Its accuracy in words."""
+        return per_cent(self.acc)
 
 
-def _mean(values: Iterable[float]) -> float:
+def per_cent(values: Sequence[float]) -> str:
+    """Mean ± standard deviation (n) of fractions, in per cent."""
+    spread = f" ± {_deviation(values):.1f}" if len(values) > 1 else ""
+    return f"{mean(values):.1f}{spread} ({len(values)})"
+
+
+def mean(values: Iterable[float]) -> float:
+    """The mean of fractions, in per cent."""
     values = list(values)
     return 100 * sum(values) / len(values)
 
@@ -209,22 +250,23 @@ SHORT = (0, 1, 2, 3, 8)  # the columns for a terminal
 
 def fields(row: Row) -> tuple[str, ...]:
     """What stands under ``HEADS``."""
-    figures = (f"{100 * min(row.acc):.1f}", f"{_mean(row.nmi):.1f}", f"{_mean(row.ari):.1f}")
+    figures = (f"{100 * min(row.acc):.1f}", f"{mean(row.nmi):.1f}", f"{mean(row.ari):.1f}")
     variant = VARIANTS[row.variant].title
     return (row.title, variant, row.measured, *figures, row.alive, f"{row.seconds:.0f}", row.published)
 
 
 def markdown(name: str, scale: str, rows: list[Row], failed: Mapping[str, str] | None = None) -> str:
     """The table for people who read Markdown."""
-    lines = [f"**{TABLES[name].title}, scale `{scale}`**", "", _line(HEADS), _line(["---"] * len(HEADS))]
+    lines = [f"**{TABLES[name].title}, scale `{scale}`**", "", md_line(HEADS), md_line(["---"] * len(HEADS))]
     legend = (
         "ACC, worst seed, NMI and ARI in per cent, mean ± standard deviation over n seeds; alive: in the worst seed."
     )
     notes = [f"Failed, and not in the means: {cell} ({why})." for cell, why in (failed or {}).items()]
-    return "\n".join([*lines, *(_line(fields(row)) for row in rows), "", legend, *notes]) + "\n"
+    return "\n".join([*lines, *(md_line(fields(row)) for row in rows), "", legend, *notes]) + "\n"
 
 
-def _line(fields: Iterable[str]) -> str:
+def md_line(fields: Iterable[str]) -> str:
+    """A line of a Markdown table."""
     return f"| {' | '.join(fields)} |"
 
 
@@ -234,8 +276,8 @@ def latex(name: str, scale: str, rows: list[Row], failed: Mapping[str, str] | No
     body = []
     for row in rows:
         fields = (row.title, VARIANTS[row.variant].title, row.measured)
-        figures = (f"{_mean(row.nmi):.1f}", f"{_mean(row.ari):.1f}", row.published)
-        body.append(" & ".join(map(_tex, (*fields, *figures))) + r" \\")
+        figures = (f"{mean(row.nmi):.1f}", f"{mean(row.ari):.1f}", row.published)
+        body.append(" & ".join(map(tex, (*fields, *figures))) + r" \\")
     return "\n".join(
         [
             f"% {TABLES[name].title}, scale {scale}; needs \\usepackage{{booktabs}}",
@@ -252,7 +294,8 @@ def latex(name: str, scale: str, rows: list[Row], failed: Mapping[str, str] | No
     )
 
 
-def _tex(text: str) -> str:
+def tex(text: str) -> str:
+    """A text as LaTeX has it."""
     return text.replace("%", r"\%").replace("_", r"\_").replace("&", r"\&").replace("±", r"$\pm$")
 
 

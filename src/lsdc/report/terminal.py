@@ -118,7 +118,7 @@ class Board:
             self.bars.update(self.tasks[name], completed=record.get("epoch", 0), total=max(epochs, 1), figures=figures)
             if record and time.monotonic() - self.said.get(name, 0.0) > 6 * EVERY:
                 self.said[name] = time.monotonic()
-                self.say(name, f"epoch {record['epoch']}/{epochs} · {figures}")
+                self.say(name, f"epoch {record['epoch']}{f'/{epochs}' if epochs else ''} · {figures}")
 
     def say(self, name: str, what: str) -> None:
         """A line of its own where no bars can be drawn."""
@@ -126,11 +126,11 @@ class Board:
             self.console.print(Text(f"{name}: {what}"), soft_wrap=True)
 
 
-def rows_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Any table of texts: the first two columns to the left, figures to the right."""
+def rows_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0, 1)) -> Table:
+    """Any table of texts: words to the left, by default the first two columns, figures to the right."""
     table = Table(title=Text(title), title_justify="left", header_style="bold")
     for i, head in enumerate(heads):
-        table.add_column(head, justify="left" if i < 2 else "right")
+        table.add_column(head, justify="left" if i in left else "right")
     for row in rows:
         table.add_row(*map(Text, row))
     return table

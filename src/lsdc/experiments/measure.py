@@ -1,0 +1,98 @@
+"""What is measured of a fit: time, memory, scores against labels, and what can be said without them."""
+
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import silhouette_score
+
+from lsdc.data.datasets import Dataset
+from lsdc.data.sources import raw
+from lsdc.errors import HealthWarning, InputError
+from lsdc.experiments.engine import Monitor
+from lsdc.methods import Estimator, KMeans
+from lsdc.metrics import clustering_accuracy, confusion, score
+from lsdc.training.health import clusters_alive
+from lsdc.training.run import Run
+
+CURVES = ("stage", "epoch", "loss", "pair", "consistency", "accuracy", "alive", "confident", "density", "seconds")
+SAMPLED = 2000  # rows a silhouette is computed on: it compares all pairs
+STARTS = 5  # of the K-means that looks at what a method learned
+
+
+def timed(
+    model: Estimator, X: Any, folder: Run, resume: bool, monitor: Monitor | None
+) -> tuple[float, float, list[str]]:
+    """Fit, and give the seconds its epochs took (of a resumed run too), those of the call, and what was warned of."""
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", HealthWarning)
+        model.fit(X, monitor=monitor, **({"resume": folder} if resume else {"run": folder}))
+    said = [str(w.message) for w in caught if issubclass(w.category, HealthWarning)]
+    return sum(record["seconds"] for record in model.history_), time.perf_counter() - started, said
+
+
+def peak_mb() -> float | None:
+    """The most memory this process ever had, in MB; none where the system does not say (Windows)."""
+    try:  # getrusage of a spawned process starts at what its parent had, so that Linux is asked for its own peak
+        line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("VmHWM"))
+        return round(int(line.split()[1]) / 1024, 1)
+    except (OSError, StopIteration, ValueError):
+        pass
+    try:
+        import resource
+    except ImportError:
+        return None
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
+
+
+def clusters(model: Estimator) -> dict[str, Any]:
+    """How many clusters live, and their sizes."""
+    sizes = np.bincount(model.labels_, minlength=model.n_clusters_)
+    return {"alive": clusters_alive((sizes / sizes.sum()).tolist()), "sizes": sizes.tolist()}
+
+
+def against_labels(model: Estimator, X: Any, dataset: Dataset) -> dict[str, Any]:
+    """Scores and confusion matrices of all samples and of the confident ones."""
+    confidence = model.predict_proba(X).max(1)
+    y, sure = np.asarray(dataset.y), confidence > 0.9
+    scores = score(y, model.labels_, confidence)._asdict()
+    return {
+        "scores": {name: None if value != value else value for name, value in scores.items()},
+        "class_names": list(dataset.class_names),
+        "confusion": confusion(y, model.labels_, np.ones_like(sure)).tolist(),
+        "confusion_confident": confusion(y, model.labels_, sure).tolist(),
+    }
+
+
+def curves(model: Estimator) -> list[dict[str, Any]]:
+    """What is kept of the epochs."""
+    return [{key: record[key] for key in CURVES if key in record} for record in model.history_]
+
+
+def kmeans_on_features(model: Estimator, X: Any, y: np.ndarray, seed: int) -> float | None:
+    """The accuracy of K-means on what a deep method learned; none for one that learns no features."""
+    if not model.history_:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of features that have shrunk to fewer points than clusters
+            kmeans = KMeans(model.n_clusters_, n_init=STARTS, random_state=seed).fit(model.transform(X))
+    except InputError:  # to a single one
+        return None
+    return clustering_accuracy(y, kmeans.labels_)
+
+
+def silhouettes(model: Estimator, X: Any, inputs: Any) -> dict[str, float | None]:
+    """The mean silhouette of the labels, on the method's own features and on the inputs, of the same 2,000 samples."""
+    n = len(model.labels_)
+    rows = np.sort(np.random.default_rng(0).choice(n, min(n, SAMPLED), replace=False))
+    labels = model.labels_[rows]
+    if not 2 <= len(np.unique(labels)) < len(rows):
+        return {"silhouette": None, "silhouette_inputs": None}
+    spaces = {"silhouette": model.transform(X)[rows], "silhouette_inputs": raw(inputs, rows)}
+    return {name: float(silhouette_score(f.reshape(len(rows), -1), labels)) for name, f in spaces.items()}

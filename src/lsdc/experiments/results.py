@@ -1,0 +1,93 @@
+"""Results as files: what they hold, and whether they are those of today's settings and data."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import scipy.sparse as sp
+
+from lsdc.data.datasets import Dataset
+from lsdc.data.sources import sample_shape
+from lsdc.errors import InputError
+from lsdc.methods import LSDC, Estimator
+from lsdc.methods.persist import digest, plain
+from lsdc.methods.settings import resolve
+from lsdc.training.checkpoint import write_atomic
+from lsdc.training.run import Run, is_run
+
+KEYS = (
+    *("title", "n", "seed", "scores", "alive", "sizes", "seconds", "warnings"),
+    *("config", "environment", "history"),
+)
+RUNTIME = ("random_state", "device", "n_workers")  # parameters that say where and with which seed, not what is run
+
+
+def described(dataset: Dataset) -> dict[str, Any]:
+    """What the settings of a cell depend on, and what tells one data set from another."""
+    X = dataset.X
+    shape, sparse = list(sample_shape(X)), bool(sp.issparse(X))
+    about = {"n": int(X.shape[0]), "shape": shape, "sparse": sparse, "n_clusters": dataset.n_clusters}
+    return {**about, "digest": digest(X), "unlabelled": 0 if dataset.unlabelled is None else len(dataset.unlabelled)}
+
+
+def settings_of(model: Estimator, about: dict[str, Any]) -> dict[str, Any]:
+    """All that decides a fit but the seed: what LSD-C's parameters come to, the parameters of the others."""
+    if isinstance(model, LSDC):
+        found = resolve(model.get_params(), tuple(about["shape"]), about["n"], about["sparse"])
+        return found.model_dump(mode="json")
+    return {name: plain(value) for name, value in model.get_params().items() if name not in RUNTIME}
+
+
+def is_interrupted(folder: Run, model: Estimator, settings: dict[str, Any], about: dict[str, Any]) -> bool:
+    """Whether a folder holds a beginning of just this fit."""
+    if not is_run(folder.path) or not (folder.path / "checkpoint").exists():
+        return False
+    stored = folder.read_json("config.json")
+    if isinstance(model, LSDC):
+        same = [stored["settings"] == settings]
+    else:
+        same = [stored["params"].get(key) == value for key, value in settings.items()]
+    same += [stored.get("method") == model.method, stored.get("behaviour") == model.behaviour]
+    return all(same) and stored["seed"] == model.random_state and stored["data"].get("digest") == about["digest"]
+
+
+def parsed(file: Path, command: str, whole: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """The content of a result's file; what is not ``whole`` is refused."""
+    try:
+        result: dict[str, Any] = json.loads(file.read_text())
+        if not set(KEYS) <= result.keys() or not whole(result) or not isinstance(result["config"]["data"], dict):
+            raise ValueError
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise InputError(f"{file}: not a result written by lsdc {command}; remove it or choose another --out") from None
+    return result
+
+
+def has_scores(result: dict[str, Any]) -> bool:
+    """Whether a result was measured against labels."""
+    return all(isinstance(result["scores"][name], float) for name in ("acc", "nmi", "ari"))
+
+
+def of_today(file: Path, result: dict[str, Any], now: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """A result as it is, if it would be made with the same settings ``now``; else it is refused, not overwritten."""
+    try:
+        different = difference(result["config"], now())
+    except (KeyError, TypeError):
+        different = "data"
+    if different:
+        raise InputError(f"{file}: made with other settings ({different}); remove it or choose another --out")
+    return result
+
+
+def difference(before: Any, now: Any, name: str = "") -> str:
+    """The first place at which two settings differ, in words; empty if they are the same."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        places = (difference(before.get(k), now.get(k), k) for k in {**before, **now})
+        return next(filter(None, places), "")
+    return "" if before == now else f"{name} was {before!r}, is {now!r}"
+
+
+def save(file: Path, result: dict[str, Any]) -> None:
+    """A result as a file that appears whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(file, (json.dumps(result, indent=1) + "\n").encode())

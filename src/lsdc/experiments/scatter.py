@@ -1,0 +1,63 @@
+"""The plot of a comparison: how good each method is against the time it takes. Needs matplotlib."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lsdc.experiments.comparison import Row
+from lsdc.experiments.figures import BLUE, GREY, ORANGE, STYLE, as_bytes, pyplot
+from lsdc.training.checkpoint import write_atomic
+
+PLACES = ((8, 4), (8, -10), (-8, 4), (-8, -10))  # of a name beside its ring, in points: the first that is free
+
+
+def against_time(rows: Sequence[Row], title: str, file: Path) -> Path:
+    """A dot a seed, a ring at the mean, a line at K-means; deep methods that end below it are orange."""
+    plt = pyplot()
+    shown = [row for row in rows if row.leading]
+    labelled = any("acc" in row.scores for row in shown)
+    with plt.rc_context(STYLE):
+        figure, axis = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+        axis.set_xscale("log")
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.margins(x=0.2, y=0.12)
+        rings = [_dots(axis, row, 100 if labelled else 1) for row in shown]
+        figure.draw_without_rendering()  # only now is it known where the rings are, for the names not to overlap
+        _names(axis, shown, rings)
+        axis.set_xlabel("seconds a seed, one thread")
+        axis.set_ylabel("ACC (%)" if labelled else "silhouette on the inputs")
+        axis.set_title(title + ("\norange: below K-means" if any(row.note for row in shown) else ""))
+        write_atomic(file, as_bytes(figure, "svg", {"Date": None}))
+        plt.close(figure)
+    return file
+
+
+def _colour(row: Row) -> str:
+    return GREY if row.method == "kmeans" else ORANGE if row.note else BLUE
+
+
+def _dots(axis: Any, row: Row, unit: float) -> tuple[float, float]:
+    """Draw the seeds of a method, and give its mean."""
+    values = unit * np.array(row.leading)
+    axis.scatter(row.seconds[: len(values)], values, s=10, color=_colour(row), alpha=0.6, linewidths=0)
+    x, y = float(np.mean(row.seconds)), float(values.mean())
+    axis.scatter([x], [y], s=60, facecolors="none", edgecolors=_colour(row), linewidths=1.4)
+    if row.method == "kmeans":
+        axis.axhline(y, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
+    return x, y
+
+
+def _names(axis: Any, rows: Sequence[Row], rings: Sequence[tuple[float, float]]) -> None:
+    """Write the name of each method where no other name stands."""
+    taken: list[Any] = []
+    for row, ring in zip(rows, rings, strict=True):
+        for place in PLACES:
+            side = "left" if place[0] > 0 else "right"
+            name = axis.annotate(row.method, ring, place, textcoords="offset points", color=_colour(row), ha=side)
+            box = name.get_window_extent().padded(2)
+            if not any(box.overlaps(other) for other in taken) or place == PLACES[-1]:
+                taken.append(box)
+                break
+            name.remove()

@@ -1,0 +1,341 @@
+"""``lsdc compare``: every method once, one table, K-means always in it; without labels, what can be said then."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lsdc.cli import main
+from lsdc.data.datasets import load
+from lsdc.errors import InputError
+from lsdc.experiments import compare, comparison, measure
+from lsdc.experiments.compare import Entry, Source
+from lsdc.experiments.engine import Place, State
+from lsdc.experiments.scatter import against_time
+from lsdc.methods import FINCH, LSDC, METHODS, KMeans
+from lsdc.metrics import clustering_accuracy
+
+SMALL = {"epochs": 2, "pool": 0, "lr": 1e-9}  # learns nothing, and that fast
+TINY = [word for key, value in SMALL.items() for word in ("--set", f"lsdc.{key}={value}")]
+CHANGES = json.dumps(SMALL)
+
+
+def call(*words):
+    with pytest.raises(SystemExit) as stopped:
+        main([str(word) for word in words])
+    return stopped.value.code
+
+
+def result(method, seed, acc, own=None, seconds=1.0, peak=300.0, deep=True, alive=5):
+    scores = {"acc": acc, "nmi": 0.5, "ari": 0.25, "kmeans_features_acc": own}
+    more = {"alive": alive, "sizes": [1] * 5, "history": [{"epoch": 1}] if deep else []}
+    return {"method": method, "seed": seed, "scores": scores, "seconds": seconds, "peak_mb": peak, **more}
+
+
+def unlabelled(method, seed, labels, silhouette=0.5):
+    scores = {"silhouette": silhouette, "silhouette_inputs": 0.25}
+    more = {"alive": 2, "sizes": [2, 2], "history": [], "seconds": 20.0, "peak_mb": None}
+    return {"method": method, "seed": seed, "scores": scores, "labels": labels, **more}
+
+
+# ---- the table, by hand -------------------------------------------------------------------------------------
+
+
+def test_rows_are_sorted_by_accuracy_and_those_below_kmeans_are_named():
+    rows = comparison.summarise(
+        [
+            *(result("dec", 0, 0.6), result("dec", 1, 0.8, seconds=3.0, peak=500.0, alive=4)),
+            result("kmeans", 0, 0.75, deep=False),
+            *(result("lsdc", 0, 0.9, own=0.8), result("idec", 0, 0.8, own=0.85), result("finch", 0, 0.5, deep=False)),
+        ]
+    )
+    assert [row.method for row in rows] == ["lsdc", "idec", "kmeans", "dec", "finch"]
+    notes = {row.method: row.note for row in rows}
+    assert notes == {
+        **{"lsdc": "", "kmeans": "", "finch": ""},  # FINCH is not deep: it learns no features to be worse than
+        **{"dec": "below K-means", "idec": "below K-means on its own features"},
+    }
+    # by hand: mean 70, deviation sqrt(2 * 10^2 / 1) = 14.1, the worst, 2 s on average, the largest peak
+    assert comparison.below(rows) == ["below K-means: dec", "below K-means on its own features: idec"]
+    shown = ("dec", "70.0 ± 14.1 (2)", "60.0", "50.0", "25.0", "4/5", "2.0", "500", "below K-means")
+    assert comparison.fields(rows[3], labelled=True) == shown
+
+
+def test_without_labels_seeds_are_compared_with_each_other():
+    (one,) = comparison.summarise([unlabelled("kmeans", 0, "0 0 1 1")])
+    assert comparison.fields(one, labelled=False) == ("kmeans", "0.50 (1)", "0.25", "-", "2/2", "20", "-")
+    (two,) = comparison.summarise([unlabelled("kmeans", 0, "0 0 1 1"), unlabelled("kmeans", 1, "1 1 0 0")])
+    assert two.stability == 1.0  # other numbers, the same clusters
+    three = comparison.stability([[*"0011"], [*"1100"], [*"0101"]])
+    assert three == pytest.approx((1 - 0.5 - 0.5) / 3)  # ARI of two crossed halvings of four samples is -1/2
+
+
+def test_a_silhouette_that_does_not_exist_is_a_dash():
+    row = comparison.Row("lsdc", {}, "1/2", (1.0,), 300.0, True)
+    assert comparison.fields(row, labelled=False)[1:4] == ("- (1)", "-", "-")
+    (last,) = comparison.summarise([{**unlabelled("lsdc", 0, "0 0"), "scores": {"silhouette": None}}])
+    assert last.leading == ()
+
+
+def test_markdown_and_latex_hold_every_row_and_the_notes():
+    rows = comparison.summarise([result("kmeans", 0, 0.75, deep=False)])
+    for write in (comparison.markdown, comparison.latex):
+        text = write("blobs", rows, True, ["Left out: iic (needs images)."])
+        assert "75.0 (1)" in text
+        assert "Left out: iic (needs images)." in text
+
+
+def test_peak_memory_is_that_of_this_process():
+    before = measure.peak_mb()
+    assert before > 50
+    block = np.ones(2**25)  # 256 MB
+    assert measure.peak_mb() >= before
+    assert block[0] + measure.peak_mb() > 256
+
+
+# ---- one cell -----------------------------------------------------------------------------------------------
+
+
+def test_an_entry_is_what_the_estimator_gives_by_itself(tmp_path):
+    entry = Entry(Source("blobs"), "lsdc", 5, 3, CHANGES)
+    stored = entry.work(tmp_path, tmp_path / "out", "cpu", lambda progress: None)
+    data = load("blobs")
+    alone = LSDC(5, random_state=3, device="cpu", **SMALL).fit(data)
+    assert stored["sizes"] == np.bincount(alone.labels_, minlength=5).tolist()
+    assert stored["scores"]["acc"] == clustering_accuracy(data.y, alone.labels_)
+    features = KMeans(5, n_init=measure.STARTS, random_state=3).fit(alone.transform(data.X))
+    assert stored["scores"]["kmeans_features_acc"] == clustering_accuracy(data.y, features.labels_)
+    assert json.loads(entry.file(tmp_path / "out").read_text()) == json.loads(json.dumps(stored))
+    assert stored["config"]["settings"]["plan"]["epochs"] == 2
+    assert stored["seconds"] >= sum(record["seconds"] for record in stored["history"])
+
+
+def test_silhouettes_are_of_the_features_and_of_the_inputs():
+    X = np.array([[0.0, 0], [0, 1], [9, 9], [9, 10]])
+    model = FINCH(2).fit(X)
+    found = measure.silhouettes(model, X, X)
+    # by hand: 1 within, and to the other two sqrt(162), sqrt(181) or sqrt(145), sqrt(162)
+    far = [(162**0.5 + 181**0.5) / 2, (145**0.5 + 162**0.5) / 2]
+    expected = np.mean([1 - 1 / d for d in far])
+    assert found == {"silhouette": pytest.approx(expected, 1e-5), "silhouette_inputs": pytest.approx(expected)}
+    model.labels_ = np.zeros(4, np.int64)
+    assert measure.silhouettes(model, X, X) == {"silhouette": None, "silhouette_inputs": None}
+
+
+@pytest.mark.parametrize("kind", ["texts.txt", "labelled.csv"])
+def test_files_are_compared_too(tmp_path, kind):
+    file = tmp_path / kind
+    words = ["ship sea sail", "sea sail wave", "goal ball team", "team ball match"] * 5
+    if kind == "texts.txt":
+        file.write_text("\n".join(words))
+    else:
+        file.write_text("x,y,label\n" + "\n".join(f"{i % 2 * 5},{i % 3},{'ab'[i % 2]}" for i in range(20)))
+    entry = Entry(Source(str(file)), "kmeans", 2, 0)
+    stored = entry.work(tmp_path, tmp_path / "out", "cpu", lambda progress: None)
+    assert sum(stored["sizes"]) == stored["n"] == 20
+    assert ("labels" in stored) == (kind == "texts.txt")
+    assert stored["scores"].get("acc", 1.0) == 1.0
+
+
+# ---- the command --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A real comparison, each fit in a process of its own."""
+    out = tmp_path_factory.mktemp("compare") / "out"
+    assert call("compare", "blobs", "--methods", "lsdc,finch", "--out", out, "--jobs", 2, *TINY) == 0
+    return out
+
+
+def test_a_comparison_has_its_cells_table_and_plot(finished):
+    assert {file.stem for file in (finished / "cells").iterdir()} == {"lsdc-seed0", "finch-seed0", "kmeans-seed0"}
+    stored = json.loads((finished / "cells" / "lsdc-seed0.json").read_text())
+    assert stored["environment"]["threads"] == 1
+    assert stored["peak_mb"] > 50
+    assert len(stored["history"]) == 2
+    rows = {row["method"]: row for row in json.loads((finished / "compare.json").read_text())["rows"]}
+    assert set(rows) == {"lsdc", "finch", "kmeans"}  # K-means though nobody asked
+    assert rows["kmeans"]["scores"]["acc"] == [1.0]
+    assert rows["lsdc"]["note"] == "below K-means"
+    assert rows["lsdc"]["deep"]
+    assert not rows["finch"]["deep"]
+    assert "| kmeans | 100.0 (1) |" in (finished / "compare.md").read_text()
+    assert "kmeans & 100.0 (1)" in (finished / "compare.tex").read_text()
+    assert "ACC (%)" in (finished / "compare.svg").read_text()
+
+
+def test_what_is_finished_is_not_run_again(finished, capsys):
+    before = {file: file.stat().st_mtime_ns for file in (finished / "cells").iterdir()}
+    assert call("compare", "blobs", "--methods", "lsdc,finch", "--out", finished, *TINY) == 0
+    assert before == {file: file.stat().st_mtime_ns for file in (finished / "cells").iterdir()}
+    said = capsys.readouterr()
+    assert "below K-means: lsdc\n" in said.out
+    assert "starts" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([*TINY, "--set", "lsdc.lr=0.5"], "lr was 1e-09, is 0.5"),
+        ([*TINY, "--clusters", "4"], "n_clusters was 5, is 4"),
+    ],
+)
+def test_a_result_of_other_settings_is_refused_and_left_alone(finished, capsys, words, said):
+    assert call("compare", "blobs", "--methods", "lsdc", "--out", finished, *words) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert said in line
+    assert "lsdc-seed0.json" in line
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["blobs", "--methods", "kmean"], "did you mean 'kmeans'"),
+        (["blobs", "--methods", ","], "--methods"),
+        (["blbos"], "blobs"),
+        (["blobs", "--seeds", "0"], "--seeds"),
+        (["blobs", "--clusters", "0"], "--clusters"),
+        (["blobs", "--set", "epochs=3"], "METHOD.KEY=VALUE"),
+        (["blobs", "--set", "kmeans.n_inti=3"], "n_init"),
+        (["blobs", "--set", "kmean.n_init=3"], "kmeans"),
+        (["blobs", "--set", "kmeans.n_clusters=3"], "--clusters"),
+        (["bare.csv"], "--clusters is missing"),
+        (["flat.npy", "--clusters", "2"], "flat.npy: X has one dimension"),
+    ],
+)
+def test_mistakes_are_one_line(words, said, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("bare.csv").write_text("1,2\n3,4\n5,6\n")
+    np.save("flat.npy", np.arange(5.0))
+    assert call("compare", *words, "--out", tmp_path / "out") == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert said in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_place_that_holds_something_else_is_left_alone(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter1.tex").write_text("")
+    for name in ("file", "thesis"):
+        assert call("compare", "blobs", "--out", tmp_path / name) == 2
+        assert "was not written by lsdc compare" in capsys.readouterr().err
+    assert [file.name for file in (tmp_path / "thesis").iterdir()] == ["chapter1.tex"]
+
+
+def test_without_labels_there_are_silhouettes_and_stability(tmp_path, capsys):
+    file, out = tmp_path / "bare.csv", tmp_path / "out"
+    np.savetxt(file, load("blobs").X[:200], delimiter=",")
+    out.mkdir()
+    for method in ("kmeans", "finch"):
+        for seed in (0, 1):
+            Entry(Source(str(file)), method, 5, seed).work(tmp_path, out, "cpu", lambda progress: None)
+    (out / "compare.json").write_text("{}")
+    assert call("compare", file, "--clusters", 5, "--methods", "kmeans,finch", "--seeds", 2, "--out", out) == 0
+    said = capsys.readouterr().out
+    assert "stability" in said
+    assert "ACC" not in said
+    rows = json.loads((out / "compare.json").read_text())["rows"]
+    assert {row["method"]: row["stability"] for row in rows} == {"kmeans": 1.0, "finch": 1.0}
+    assert all(0.5 < row["scores"]["silhouette_inputs"][0] < 1 for row in rows)
+    assert "silhouette on the inputs" in (out / "compare.svg").read_text()
+
+
+class Picky(KMeans):
+    method = "picky"
+
+    def _settings(self, data):
+        raise InputError("picky needs images, got vectors; kmeans and finch take them")
+
+
+class Inside:
+    """The engine without processes, for methods that a new process would not know."""
+
+    def __init__(self, monkeypatch):
+        monkeypatch.setattr(compare, "run_all", self)
+
+    def __call__(self, pending, state, place, *, watch, ended):
+        for entry in pending:
+            if entry.group in state.left_out:
+                continue
+            try:
+                entry.work(place.root, place.out, "cpu", lambda progress: None)
+            except InputError as error:
+                state.left_out[entry.group] = str(error)
+            ended(state)
+
+
+def test_a_method_that_cannot_take_the_data_is_left_out_and_alone_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(METHODS, "picky", Picky)
+    Inside(monkeypatch)
+    words = ("compare", "blobs", "--seeds", 2, "--out", tmp_path / "out")
+    assert call(*words, "--methods", "picky,kmeans") == 0
+    said = capsys.readouterr()
+    assert "left out: picky: picky needs images" in said.err
+    assert "picky" not in said.out
+    assert "Left out: picky (picky needs images" in (tmp_path / "out" / "compare.md").read_text()
+    assert call(*words, "--methods", "picky") == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("lsdc: --methods picky: picky needs images, got vectors")
+    assert not (tmp_path / "out" / "runs" / "picky-seed0").exists()
+
+
+def test_what_kmeans_cannot_take_ends_everything(tmp_path, capsys):
+    file = tmp_path / "three.csv"
+    file.write_text("1,2\n3,4\n5,6\n")
+    assert call("compare", file, "--clusters", 9, "--methods", "kmeans", "--out", tmp_path / "out") == 2
+    assert "n_clusters=9 is more than the 3 samples" in capsys.readouterr().err.strip().splitlines()[-1]
+
+
+def test_without_matplotlib_the_table_is_there_and_the_plot_is_not(finished, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    before = (finished / "compare.svg").stat().st_mtime_ns
+    assert call("compare", "blobs", "--methods", "lsdc,finch", "--out", finished, *TINY) == 0
+    said = capsys.readouterr()
+    assert "no plot: figures need matplotlib" in said.err
+    assert "compare.svg" not in said.out
+    assert (finished / "compare.svg").stat().st_mtime_ns == before
+
+
+def test_the_plot_is_a_file_that_does_not_change(tmp_path):
+    rows = comparison.summarise([result("kmeans", 0, 0.75, deep=False), result("dec", 0, 0.7), result("dec", 1, 0.6)])
+    first, second = (against_time(rows, "blobs", tmp_path / f"{name}.svg").read_bytes() for name in "ab")
+    assert first == second
+    assert b"dec" in first
+
+
+def test_a_failed_fit_is_named(tmp_path):
+    wanted = compare.look(Source("blobs"), tmp_path, "kmeans", 1, None)
+    rows = compare.write(wanted, tmp_path / "out", State(1, failed={"kmeans-seed0": "diverged"}))
+    assert rows == []
+    assert "kmeans-seed0 (diverged)" in (tmp_path / "out" / "compare.md").read_text()
+    assert Place(tmp_path, tmp_path, jobs=3).slots == range(3)
+
+
+def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path):
+    words = [sys.executable, "-m", "lsdc", "compare", "blobs", "--methods", "kmeans,lsdc", "--out", "out"]
+    words += ["--jobs", "1", "--set", "lsdc.epochs=4000"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True)
+    metrics = tmp_path / "out" / "runs" / "lsdc-seed0" / "metrics.jsonl"
+    deadline = time.monotonic() + 120
+    while not metrics.exists() or metrics.read_text().count("\n") < 2:
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    assert b"Go on with the same command" in process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert [file.stem for file in (tmp_path / "out" / "cells").iterdir()] == ["kmeans-seed0"]
+    assert "kmeans" in (tmp_path / "out" / "compare.md").read_text()
+    entry = Entry(Source("blobs"), "lsdc", 5, 0, json.dumps({"epochs": 4000}))
+    model, about = entry.build(), compare.look(Source("blobs"), tmp_path, "lsdc", 1, None).about
+    folder = compare.Run(entry.folder(tmp_path / "out"))
+    assert compare.is_interrupted(folder, model, compare.settings_of(model, about), about)
