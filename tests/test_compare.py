@@ -199,7 +199,7 @@ def test_a_result_of_other_settings_is_refused_and_left_alone(finished, capsys, 
     [
         (["blobs", "--methods", "kmean"], "did you mean 'kmeans'"),
         (["blobs", "--methods", ","], "--methods"),
-        (["blbos"], "blobs"),
+        (["blob"], "did you mean the data set 'blobs'"),
         (["blobs", "--seeds", "0"], "--seeds"),
         (["blobs", "--clusters", "0"], "--clusters"),
         (["blobs", "--set", "epochs=3"], "METHOD.KEY=VALUE"),
