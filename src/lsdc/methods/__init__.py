@@ -6,13 +6,23 @@ from typing import Any
 
 from lsdc.errors import InputError, unknown
 from lsdc.methods.base import Estimator
+from lsdc.methods.dec import DEC
 from lsdc.methods.finch import FINCH
+from lsdc.methods.idec import IDEC
 from lsdc.methods.kmeans import KMeans
 from lsdc.methods.lsdc import LSDC
 from lsdc.methods.persist import FORMAT, rebuilt
+from lsdc.methods.vade import VaDE
 from lsdc.training.checkpoint import read_tensors
 
-METHODS: dict[str, type[Estimator]] = {"lsdc": LSDC, "kmeans": KMeans, "finch": FINCH}
+METHODS: dict[str, type[Estimator]] = {
+    "lsdc": LSDC,
+    "kmeans": KMeans,
+    "finch": FINCH,
+    "dec": DEC,
+    "idec": IDEC,
+    "vade": VaDE,
+}
 
 
 def load(path: str | os.PathLike[str], **params: Any) -> Estimator:
@@ -35,4 +45,4 @@ def load(path: str | os.PathLike[str], **params: Any) -> Estimator:
     return rebuilt(METHODS[header["method"]], file, tensors, header)
 
 
-__all__ = ["FINCH", "LSDC", "METHODS", "Estimator", "KMeans", "load"]
+__all__ = ["DEC", "FINCH", "IDEC", "LSDC", "METHODS", "Estimator", "KMeans", "VaDE", "load"]

@@ -7,14 +7,21 @@ import torch
 from torch import Tensor, nn
 
 from lsdc.nn.backbone import Backbone
-from lsdc.nn.mlp import mlp
+from lsdc.nn.mlp import coder, mlp, mlp_norm
 from lsdc.nn.resnet import resnet18
 from lsdc.nn.vgg import vgg4, vgg6
 
 T = TypeVar("T")
 BackboneBuilder = Callable[..., Backbone]
 
-BACKBONES: dict[str, BackboneBuilder] = {"resnet18": resnet18, "vgg4": vgg4, "vgg6": vgg6, "mlp": mlp}
+BACKBONES: dict[str, BackboneBuilder] = {
+    "resnet18": resnet18,
+    "vgg4": vgg4,
+    "vgg6": vgg6,
+    "mlp": mlp,
+    "mlp-norm": mlp_norm,
+    "coder": coder,
+}
 
 
 class Output(NamedTuple):
