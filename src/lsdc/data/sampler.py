@@ -26,7 +26,8 @@ def draw(random: Callable[..., Tensor], shape: Sequence[int], rng: torch.Generat
 class Batch:
     """Samples ``x`` on the device, their ``indices`` in the data, randomness for this step, and the time.
 
-    ``t`` counts epochs, ``done`` is the share of the stage that lies behind. Where several processes share a batch, ``x`` holds the rows of this one and ``indices`` all of the batch.
+    ``t`` counts epochs, ``done`` is the share of the stage that lies behind. Where several processes share a batch,
+    ``x`` holds the rows of this one and ``indices`` all of the batch.
     """
 
     x: Tensor

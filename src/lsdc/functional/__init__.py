@@ -6,7 +6,7 @@ So are the methods it compares with, a module each.
 from lsdc.functional.composition import COMPOSITIONS, cutmix, mixup, none, ricap
 from lsdc.functional.dac import dac_labels, dac_pair_loss, dac_thresholds
 from lsdc.functional.dec import kl_to_target, soft_assignment, target_distribution
-from lsdc.functional.deepcluster import uniform_over_clusters, whiten
+from lsdc.functional.deepcluster import uniform_over_clusters, whiten, whitening
 from lsdc.functional.finch import cut, finch_partitions, first_neighbours, linked, merge_closest, natural
 from lsdc.functional.iic import iic_loss, joint, sobel
 from lsdc.functional.imsat import (
@@ -107,4 +107,5 @@ __all__ = [
     "vat_direction",
     "vat_loss",
     "whiten",
+    "whitening",
 ]

@@ -6,9 +6,12 @@ from typing import Any
 
 from lsdc.errors import InputError, unknown
 from lsdc.methods.base import Estimator
+from lsdc.methods.dac import DAC
 from lsdc.methods.dec import DEC
 from lsdc.methods.finch import FINCH
 from lsdc.methods.idec import IDEC
+from lsdc.methods.iic import IIC
+from lsdc.methods.imsat import IMSAT
 from lsdc.methods.kmeans import KMeans
 from lsdc.methods.lsdc import LSDC
 from lsdc.methods.persist import FORMAT, rebuilt
@@ -22,6 +25,9 @@ METHODS: dict[str, type[Estimator]] = {
     "dec": DEC,
     "idec": IDEC,
     "vade": VaDE,
+    "imsat": IMSAT,
+    "dac": DAC,
+    "iic": IIC,
 }
 
 

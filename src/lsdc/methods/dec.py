@@ -14,7 +14,7 @@ from lsdc.functional import kl_to_target, soft_assignment, target_distribution
 from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings, watched
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.network import Output
-from lsdc.parallel import mean
+from lsdc.parallel import gather, mean
 from lsdc.pretext import StackedAutoencoder, decode, mirrored
 from lsdc.training.health import Record
 from lsdc.training.loop import Context
@@ -62,10 +62,10 @@ class Refinement(DeepObjective):
         z, _, q = self.network(x)
         kl = mean(kl_to_target(self.rows("target", batch), q), len(x), n)
         if not self.rebuilds:
-            return {"loss": self.weight * kl, "kl": kl, "changed": self.kept.changed, **watched(q, n)}
+            return {"loss": self.weight * kl, "kl": kl, "changed": self.kept.changed, **watched(gather(q, n))}
         lost = mean(nn.functional.mse_loss(decode(self.network.decoder, z), x.flatten(1)), len(x), n)
         loss = lost + self.weight * kl
-        return {"loss": loss, "kl": kl, "rebuilt": lost, "changed": self.kept.changed, **watched(q, n)}
+        return {"loss": loss, "kl": kl, "rebuilt": lost, "changed": self.kept.changed, **watched(gather(q, n))}
 
 
 class AutoencoderEstimator(DeepEstimator):

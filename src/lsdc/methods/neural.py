@@ -92,10 +92,10 @@ class DeepObjective(ABC):
 
 
 @torch.no_grad()
-def watched(p: Tensor, n: int) -> dict[str, Tensor]:
-    """What the health checks look at, from the probabilities of this process's rows of a batch of ``n``."""
-    confidence, cluster = parallel.gather(p.detach(), n).max(1)
-    shares = torch.bincount(cluster, minlength=p.shape[1]) / n
+def watched(p: Tensor) -> dict[str, Tensor]:
+    """What the health checks look at, from the probabilities of a whole batch."""
+    confidence, cluster = p.max(1)
+    shares = torch.bincount(cluster, minlength=p.shape[1]) / len(p)
     return {"shares": shares, "confident": (confidence > 0.9).float().mean()}
 
 
@@ -154,7 +154,7 @@ class DeepEstimator(NetworkEstimator):
     def _pretext(self, network: Any, settings: Settings) -> Any:
         return self._part("pretext", settings.pretext)
 
-    def _finish(self, network: Any, objective: Any) -> None:
+    def _finish(self, objective: Any, history: list[Record]) -> None:
         """What is left to do after the training, if anything."""
 
     # ---- settings -----------------------------------------------------------------------------------------
@@ -203,8 +203,9 @@ class DeepEstimator(NetworkEstimator):
         pretext = self._pretext(network, settings)
         self.history_ = pretrain(network.backbone, pretext, settings.pretext_plan, views, data, context)
         objective = self._objective(network, views, settings, data, context)
-        self.history_ += train(objective, data, settings.plan, context, objective.prepare)
-        self._finish(network, objective)
+        history = train(objective, data, settings.plan, context, objective.prepare)
+        self._finish(objective, history)
+        self.history_ += history
         self.network_, self._views = network, views
 
 

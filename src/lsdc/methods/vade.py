@@ -14,7 +14,7 @@ from lsdc.methods.dec import AutoencoderEstimator
 from lsdc.methods.neural import DeepObjective, Settings, watched
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.network import Output
-from lsdc.parallel import mean
+from lsdc.parallel import gather, mean
 from lsdc.pretext import decode, mirrored
 from lsdc.training.loop import Context
 from lsdc.training.rng import derive
@@ -62,7 +62,7 @@ class Evidence(DeepObjective):
         lost = (decode(self.network.decoder, z) - x.flatten(1)).square().sum(1)
         loss = mean(vade_loss(lost, m, log_var, gamma, self.network.mixture), len(x), n)
         rebuilt = mean(lost.mean(), len(x), n) / x[0].numel()
-        return {"loss": loss, "rebuilt": rebuilt, **watched(gamma, n)}
+        return {"loss": loss, "rebuilt": rebuilt, **watched(gather(gamma, n))}
 
 
 class VaDE(AutoencoderEstimator):

@@ -1,4 +1,4 @@
-"""Stacked denoising autoencoder: the layers one after the other, then all of them (Vincent et al. 2010; DEC's start)."""
+"""Stacked denoising autoencoder: layer after layer, then all of them (Vincent et al. 2010; the start of DEC)."""
 
 import torch
 import torch.nn.functional as F
