@@ -8,6 +8,7 @@ from lsdc.errors import InputError, unknown
 from lsdc.methods.base import Estimator
 from lsdc.methods.dac import DAC
 from lsdc.methods.dec import DEC
+from lsdc.methods.deepcluster import DeepCluster
 from lsdc.methods.finch import FINCH
 from lsdc.methods.idec import IDEC
 from lsdc.methods.iic import IIC
@@ -28,6 +29,7 @@ METHODS: dict[str, type[Estimator]] = {
     "imsat": IMSAT,
     "dac": DAC,
     "iic": IIC,
+    "deepcluster": DeepCluster,
 }
 
 

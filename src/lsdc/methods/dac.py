@@ -11,7 +11,7 @@ from lsdc.data.sources import Data
 from lsdc.functional import dac_labels, dac_pair_loss, dac_thresholds
 from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings, watched
 from lsdc.nn.backbone import Backbone
-from lsdc.nn.network import Network
+from lsdc.nn.network import Network, normed_logits
 from lsdc.parallel import gather
 from lsdc.training.loop import Context
 
@@ -81,9 +81,7 @@ class DAC(DeepEstimator):
         return {**network, "lr": 1e-3, "batch_size": 128, "steps": 600, "least": 10}
 
     def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
-        """Batch norm before the softmax, as in the authors' network: without it all predictions start alike."""
-        layer = nn.Linear(backbone.n_features, settings.n_clusters)
-        return Network(backbone, nn.Sequential(layer, nn.BatchNorm1d(settings.n_clusters)))
+        return Network(backbone, normed_logits(backbone.n_features, settings.n_clusters))
 
     def _objective(self, network: Any, views: Views, settings: Any, data: Data, context: Context) -> DeepObjective:
         return Adaptive(network, views, settings, data, context)

@@ -14,12 +14,13 @@ from lsdc.data.sources import Data
 from lsdc.functional import iic_loss, sobel
 from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings, watched
 from lsdc.nn.backbone import Backbone
-from lsdc.nn.network import Network
+from lsdc.nn.network import Network, normed_logits
 from lsdc.parallel import gather
 from lsdc.training.health import Record
 from lsdc.training.loop import Context
 
 N_HEADS = 5  # of each kind, from different starts
+GAIN = 4.0  # of the heads' batch norm at the start: predictions sharp enough to learn from each other
 OVER = 5  # times as many clusters in the overclustering heads (MNIST: 50)
 
 
@@ -30,8 +31,8 @@ class Heads(nn.Module):
 
     def __init__(self, n_features: int, n_clusters: int) -> None:
         super().__init__()
-        self.main = nn.ModuleList(nn.Linear(n_features, n_clusters) for _ in range(N_HEADS))
-        self.over = nn.ModuleList(nn.Linear(n_features, OVER * n_clusters) for _ in range(N_HEADS))
+        self.main = nn.ModuleList(normed_logits(n_features, n_clusters, GAIN) for _ in range(N_HEADS))
+        self.over = nn.ModuleList(normed_logits(n_features, OVER * n_clusters, GAIN) for _ in range(N_HEADS))
         self.register_buffer("best", torch.zeros((), dtype=torch.long))
 
     def forward(self, f: Tensor) -> Tensor:
@@ -107,7 +108,7 @@ class IIC(DeepEstimator):
 
     def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
         network = {} if len(shape) == 3 else {"backbone": "mlp-norm"}
-        return {**network, "lr": 1e-3, "batch_size": 500, "steps": 400, "least": 20}
+        return {**network, "lr": 1e-3, "batch_size": 256, "steps": 350, "least": 16}
 
     def _show(self, settings: Settings) -> Views:
         """Colour images are shown by their edges, so that colour alone makes no cluster."""
