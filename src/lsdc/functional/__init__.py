@@ -19,6 +19,7 @@ from lsdc.functional.imsat import (
 )
 from lsdc.functional.jule import (
     cluster_affinity,
+    companions,
     n_after,
     sparse_affinity,
     triplet_loss,
@@ -55,6 +56,7 @@ __all__ = [
     "balance_loss",
     "closest",
     "cluster_affinity",
+    "companions",
     "components",
     "conditional_entropy",
     "consistency_loss",

@@ -13,6 +13,7 @@ from lsdc.methods.finch import FINCH
 from lsdc.methods.idec import IDEC
 from lsdc.methods.iic import IIC
 from lsdc.methods.imsat import IMSAT
+from lsdc.methods.jule import JULE
 from lsdc.methods.kmeans import KMeans
 from lsdc.methods.lsdc import LSDC
 from lsdc.methods.persist import FORMAT, rebuilt
@@ -29,6 +30,7 @@ METHODS: dict[str, type[Estimator]] = {
     "imsat": IMSAT,
     "dac": DAC,
     "iic": IIC,
+    "jule": JULE,
     "deepcluster": DeepCluster,
 }
 
@@ -53,4 +55,19 @@ def load(path: str | os.PathLike[str], **params: Any) -> Estimator:
     return rebuilt(METHODS[header["method"]], file, tensors, header)
 
 
-__all__ = ["DEC", "FINCH", "IDEC", "LSDC", "METHODS", "Estimator", "KMeans", "VaDE", "load"]
+__all__ = [
+    "DAC",
+    "DEC",
+    "FINCH",
+    "IDEC",
+    "IIC",
+    "IMSAT",
+    "JULE",
+    "LSDC",
+    "METHODS",
+    "DeepCluster",
+    "Estimator",
+    "KMeans",
+    "VaDE",
+    "load",
+]

@@ -136,8 +136,8 @@ class DeepCluster(DeepEstimator):
     method = "deepcluster"
 
     def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
-        sgd = {"optimizer": "sgd", "lr": 0.05, "weight_decay": 1e-5, "schedule": "constant"}
-        return {**sgd, "batch_size": 256, "steps": 200, "least": 20}
+        sgd = {"optimizer": "sgd", "lr": 0.02, "weight_decay": 1e-5, "schedule": "constant"}
+        return {**sgd, "batch_size": 64, "steps": 500, "least": 15}
 
     def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
         return Network(backbone, settings.n_clusters)

@@ -25,8 +25,7 @@ class InformationMaximisation(DeepObjective):
 
     def __init__(self, network: nn.Module, views: Views, settings: Settings, data: Data, context: Context) -> None:
         super().__init__(network, views, settings, data, context)
-        samples = torch.cat([self.views.plain(x).flatten(1) for x in data.chunks()])
-        self.keep(radius=local_radius(samples.to(context.device), min(NEIGHBOUR, len(data) - 1)).cpu())
+        self.keep(radius=local_radius(self.inputs(), min(NEIGHBOUR, len(data) - 1)))
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         n, x = len(batch.indices), self.views.augment(batch.x, batch.rng)

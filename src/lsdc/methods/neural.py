@@ -79,6 +79,10 @@ class DeepObjective(ABC):
         f, p = (torch.from_numpy(np.concatenate(arrays)) for arrays in zip(*parts, strict=True))
         return f.to(self.context.device), p.to(self.context.device)
 
+    def inputs(self) -> Tensor:
+        """All samples as the network is shown them plainly, flattened."""
+        return torch.cat([self.views.plain(x).flatten(1) for x in self.data.chunks()]).to(self.context.device)
+
     @abstractmethod
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         """``loss``, ``shares`` of the clusters, and whatever else is worth a mean over the epoch."""
