@@ -11,12 +11,9 @@ from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch
 from lsdc.data.sources import Data
 from lsdc.functional import (
-    cluster_affinity,
     companions,
-    components,
     first_neighbours,
     linked,
-    merge_closest,
     merge_clusters,
     n_after,
     sparse_affinity,
@@ -34,7 +31,6 @@ from lsdc.training.loop import Context
 
 N_FEATURES = 160
 N_NEGATIVES = 20
-WEAK = 1e-6  # of the largest affinity: what is below links nothing
 RATE = 0.9  # the share of the clusters that a period merges away
 
 
@@ -60,16 +56,8 @@ def first_clusters(f: Tensor, least: int) -> Tensor:
 
 
 def merged(f: Tensor, labels: Tensor, n_clusters: int) -> Tensor:
-    """Clusters merged by the links of the neighbour graph, and where no link is left by their means.
-
-    Features that have learned their clusters well have all neighbours inside of them, and the graph falls apart.
-    """
-    W = sparse_affinity(f)
-    A = cluster_affinity(W, labels)
-    links = A.indices()[:, A.values() > WEAK * A.values().amax()] if len(A.values()) else A.indices()
-    parts = components(links, int(labels.max()) + 1)
-    labels = merge_clusters(W, labels, max(n_clusters, int(parts.max()) + 1))
-    return merge_closest(f, labels, n_clusters, "l2")
+    """Clusters merged by the links of the neighbour graph of the features."""
+    return merge_clusters(sparse_affinity(f), labels, n_clusters)
 
 
 class Unrolling(DeepObjective):
@@ -93,11 +81,10 @@ class Unrolling(DeepObjective):
             self.kept.clusters.fill_(target)
         return False
 
-    def recluster(self) -> None:
-        """Merge anew, from first neighbours by the learned features: the paper's JULE-RC."""
+    def settle(self) -> None:
+        """Centres of the last clusters, merged on if there are still too many."""
         f, _ = self.encoded()
-        k = self.settings.n_clusters
-        self.network.centres.move_to(f, merged(f, first_clusters(f, k), k))
+        self.network.centres.move_to(f, merged(f, self.kept.labels, self.settings.n_clusters))
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         n, labels = len(batch.indices), self.kept.labels
@@ -154,7 +141,7 @@ class JULE(DeepEstimator):
 
     def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
         sgd = {"optimizer": "sgd", "lr": 0.01, "weight_decay": 5e-5, "schedule": "constant"}
-        return {**sgd, "augment": "none", "batch_size": 100, "steps": 500, "least": 12}
+        return {**sgd, "augment": "none", "batch_size": 100, "steps": 130, "least": 8}
 
     def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
         return Network(backbone, settings.n_clusters)
@@ -163,4 +150,4 @@ class JULE(DeepEstimator):
         return Unrolling(network, views, settings, data, context)
 
     def _finish(self, objective: Any, history: list[Record]) -> None:
-        objective.recluster()
+        objective.settle()
