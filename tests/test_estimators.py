@@ -18,16 +18,32 @@ import lsdc
 from lsdc import FINCH, LSDC, METHODS, HealthWarning, InputError, KMeans
 from lsdc.data.datasets import Dataset
 from lsdc.functional import knn
+from lsdc.methods.base import KINDS as TAKEN
 from lsdc.methods.settings import bind_similarity, resolve
+from lsdc.methods.trained import NetworkEstimator
 from lsdc.metrics import clustering_accuracy
+from lsdc.training.run import Run
 
 QUICK = {
     "lsdc": {"epochs": 2, "width": 0.1, "pretext_plan": {"epochs": 1}, "batch_size": 32},
     "kmeans": {"n_init": 2},
     "finch": {},
+    "dec": {"epochs": 2, "width": 0.05, "pretext_plan": {"epochs": 2}, "batch_size": 32},
+    "idec": {"epochs": 2, "width": 0.05, "pretext_plan": {"epochs": 2}, "batch_size": 32},
+    "vade": {"epochs": 2, "width": 0.05, "pretext_plan": {"epochs": 2}, "batch_size": 32},
+    "imsat": {"epochs": 2, "width": 0.05, "batch_size": 32},
+    "dac": {"epochs": 2, "width": 0.1, "batch_size": 32},
+    "iic": {"epochs": 2, "width": 0.1, "batch_size": 32},
+    "jule": {"epochs": 2, "width": 0.1, "batch_size": 32},
+    "deepcluster": {"epochs": 2, "width": 0.1, "batch_size": 32},
 }
+DEEP = [name for name in METHODS if issubclass(METHODS[name], NetworkEstimator)]
 every_method = pytest.mark.parametrize("name", METHODS)
-pytestmark = pytest.mark.filterwarnings("ignore::lsdc.HealthWarning")  # two epochs leave clusters unborn
+every_deep_method = pytest.mark.parametrize("name", DEEP)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::lsdc.HealthWarning"),  # two epochs leave clusters unborn
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),  # and codes that are all alike
+]
 
 
 def quick(name, n_clusters=3, **params):
@@ -65,6 +81,27 @@ KINDS = {
 }
 
 
+def suits(name, kind):
+    """Whether a method takes a kind of data."""
+    what = {"sparse": "sparse vectors", "texts": "texts"}.get(kind, "images" if "image" in kind else "dense vectors")
+    return ("images" if kind == "channels first" else what) in METHODS[name].takes
+
+
+SUITED = [(name, kind) for name in METHODS for kind in KINDS if suits(name, kind)]
+UNSUITED = [(name, kind) for name in METHODS for kind in KINDS if not suits(name, kind)]
+# enough training for scikit-learn's own blobs, and no more
+THOROUGH = {
+    "dec": {"pretext_plan": {"epochs": 20}, "width": 0.05, "epochs": 5},
+    "idec": {"pretext_plan": {"epochs": 20}, "width": 0.05, "epochs": 5},
+    "vade": {"pretext_plan": {"epochs": 20}, "width": 0.05, "epochs": 5},
+    "imsat": {"epochs": 20, "width": 0.05},
+    "dac": {"epochs": 30, "width": 0.05},
+    "iic": {"epochs": 20, "width": 0.05},
+    "jule": {"epochs": 2, "width": 0.1},
+    "deepcluster": {"epochs": 5, "width": 0.1},
+}
+
+
 def expected_failures(estimator):
     """The checks of scikit-learn that cannot hold, with the reason."""
     reason = "takes whatever has predict_proba for a classifier and asks for its classes (AttributeError in the check)"
@@ -72,15 +109,28 @@ def expected_failures(estimator):
 
 
 @parametrize_with_checks(
-    [LSDC(epochs=40, pretext="none", width=0.1), KMeans(n_init=2), FINCH(), FINCH(metric="l2")],
+    [
+        *(LSDC(epochs=40, pretext="none", width=0.1), KMeans(n_init=2), FINCH(), FINCH(metric="l2")),
+        *(METHODS[name](**params) for name, params in THOROUGH.items()),
+    ],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
 
 
-@every_method
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("name", "kind"), UNSUITED)
+def test_data_that_a_method_cannot_take_is_refused_in_one_line(name, kind):
+    with pytest.raises(InputError, match=rf"{name} takes .*, not .*; methods that do: .*lsdc.*kmeans") as caught:
+        quick(name).fit(KINDS[kind]())
+    assert "\n" not in str(caught.value)
+
+
+def test_every_kind_that_is_taken_exists():
+    assert {kind for method in METHODS.values() for kind in method.takes} == set(TAKEN)
+
+
+@pytest.mark.parametrize(("name", "kind"), SUITED)
 def test_every_kind_of_data(name, kind):
     X = KINDS[kind]()
     n = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -130,8 +180,9 @@ def test_the_callers_random_state_is_left_alone(name):
     assert (torch.rand(1), np.random.rand()) == wanted  # noqa: NPY002
 
 
-@every_method
-@pytest.mark.parametrize("kind", ["vectors", "images", "texts", "sparse"])
+@pytest.mark.parametrize(
+    ("name", "kind"), [case for case in SUITED if case[1] in ("vectors", "images", "colour images", "texts", "sparse")]
+)
 def test_saved_models_predict_the_same_to_the_bit(name, kind, tmp_path):
     X = KINDS[kind]()
     model = quick(name).fit(X)
@@ -178,20 +229,24 @@ def test_run_folders_hold_everything(name, tmp_path):
     assert np.array_equal(lsdc.load(tmp_path / "run").predict(X), model.labels_)
 
 
-def test_resuming_an_interrupted_fit_is_bit_exact(tmp_path):
+@every_deep_method
+def test_resuming_an_interrupted_fit_is_bit_exact(name, tmp_path):
+    """In the middle of an epoch: the state is kept after every step, and whatever the epoch was prepared with."""
     X, _ = blobs(200)
-    settings = {"epochs": 4, "pretext": "autoencoder", "composition": "mixup"}
-    whole = quick("lsdc", **settings).fit(X)
+    settings = {"epochs": 4, **({"pretext": "autoencoder"} if hasattr(METHODS[name](), "pretext") else {})}
+    whole = quick(name, **settings).fit(X)
     for stage, epoch in (("pretext", 1), ("clustering", 1), ("clustering", 3)):
 
         def stop(progress, stage=stage, epoch=epoch):
-            if (progress.stage, progress.epoch, progress.step) == (stage, epoch, 2):
+            if (progress.stage, progress.epoch, progress.step) == (stage, epoch, 3):
                 raise KeyboardInterrupt
 
-        folder = tmp_path / f"{stage}{epoch}"
+        run = Run.create(tmp_path / f"{stage}{epoch}")
+        run.interval = 0.0
         with pytest.raises(KeyboardInterrupt):
-            quick("lsdc", **settings).fit(X, run=folder, monitor=stop)
-        resumed = quick("lsdc", **settings).fit(X, resume=folder)
+            quick(name, **settings).fit(X, run=run, monitor=stop)
+        assert run.read_checkpoint(stage).step == 2
+        resumed = quick(name, **settings).fit(X, resume=run.path)
         assert np.array_equal(resumed.predict_proba(X), whole.predict_proba(X))
         assert [r["loss"] for r in resumed.history_] == [r["loss"] for r in whole.history_]
 
@@ -203,11 +258,11 @@ def test_resuming_with_other_data_is_refused(tmp_path):
         quick("lsdc").fit(X + 1, resume=tmp_path / "run")
 
 
-@pytest.mark.parametrize("kind", ["vectors", "images", "colour images", "texts"])
-def test_fitted_models_can_be_pickled(kind):
+@pytest.mark.parametrize(("name", "kind"), [case for case in SUITED if case[0] == "lsdc" or "colour" in case[1]])
+def test_fitted_models_can_be_pickled(name, kind):
     """By people's own tools, such as joblib; lsdc itself never reads a pickle."""
     X = KINDS[kind]()
-    model = quick("lsdc").fit(X)
+    model = quick(name).fit(X)
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), model.predict_proba(X))
 
 
@@ -364,7 +419,7 @@ def test_a_pretext_learns_from_unlabelled_samples_and_clustering_does_not(tmp_pa
 
 @every_method
 def test_other_shapes_cannot_be_predicted(name):
-    vectors, pictures, words = (quick(name).fit(KINDS[kind]()) for kind in ("vectors", "images", "texts"))
+    vectors, pictures = (quick(name).fit(KINDS[kind]()) for kind in ("vectors", "images"))
     with pytest.raises(ValueError, match="is expecting 5 features"):
         vectors.predict(np.zeros((4, 6)))
     with pytest.raises(ValueError, match="the model was fitted on"):
@@ -373,10 +428,11 @@ def test_other_shapes_cannot_be_predicted(name):
         pictures.predict(grey_images(side=9))
     with pytest.raises(ValueError, match="the model was fitted on images"):
         pictures.predict(np.zeros((4, 64)))
-    with pytest.raises(ValueError, match="fitted on texts"):
-        words.predict(np.zeros((4, 12)))
     with pytest.raises(ValueError, match="X is texts"):
         vectors.predict(texts())
+    if suits(name, "texts"):
+        with pytest.raises(ValueError, match="fitted on texts"):
+            quick(name).fit(texts()).predict(np.zeros((4, 12)))
 
 
 @every_method

@@ -24,15 +24,17 @@ def draw(random: Callable[..., Tensor], shape: Sequence[int], rng: torch.Generat
 
 @dataclass(frozen=True)
 class Batch:
-    """Samples ``x`` on the device, their ``indices`` in the data, randomness for this step, and the time in epochs.
+    """Samples ``x`` on the device, their ``indices`` in the data, randomness for this step, and the time.
 
-    Where several processes share a batch, ``x`` holds the rows of this one and ``indices`` all of the batch.
+    ``t`` counts epochs, ``done`` is the share of the stage that lies behind. Where several processes share a batch,
+    ``x`` holds the rows of this one and ``indices`` all of the batch.
     """
 
     x: Tensor
     indices: Tensor
     rng: torch.Generator
     t: float
+    done: float = 0.0
 
 
 def batches(n: int, batch_size: int, rng: torch.Generator) -> list[Tensor]:

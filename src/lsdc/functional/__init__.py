@@ -6,7 +6,7 @@ So are the methods it compares with, a module each.
 from lsdc.functional.composition import COMPOSITIONS, cutmix, mixup, none, ricap
 from lsdc.functional.dac import dac_labels, dac_pair_loss, dac_thresholds
 from lsdc.functional.dec import kl_to_target, soft_assignment, target_distribution
-from lsdc.functional.deepcluster import uniform_over_clusters, whiten
+from lsdc.functional.deepcluster import uniform_over_clusters, whiten, whitening
 from lsdc.functional.finch import cut, finch_partitions, first_neighbours, linked, merge_closest, natural
 from lsdc.functional.iic import iic_loss, joint, sobel
 from lsdc.functional.imsat import (
@@ -19,6 +19,7 @@ from lsdc.functional.imsat import (
 )
 from lsdc.functional.jule import (
     cluster_affinity,
+    companions,
     n_after,
     sparse_affinity,
     triplet_loss,
@@ -55,6 +56,7 @@ __all__ = [
     "balance_loss",
     "closest",
     "cluster_affinity",
+    "companions",
     "components",
     "conditional_entropy",
     "consistency_loss",
@@ -107,4 +109,5 @@ __all__ = [
     "vat_direction",
     "vat_loss",
     "whiten",
+    "whitening",
 ]

@@ -57,14 +57,18 @@ def vat_direction(
     eps: float | Tensor,
     xi: float = 10.0,
     *,
-    rng: torch.Generator,
+    rng: torch.Generator | None = None,
     logits: Tensor | None = None,
+    noise: Tensor | None = None,
 ) -> Tensor:
     """The perturbation of length eps_i that changes the prediction of x_i most: one power step from a random one.
 
-    Miyato et al. 2018, algorithm 1. Where nothing changes the prediction, the random direction stays.
+    Miyato et al. 2018, algorithm 1. Where nothing changes the prediction, the random direction stays. It is drawn, or
+    given as Gaussian ``noise``.
     """
-    noise = torch.randn(x.shape, generator=rng, device=rng.device).to(x)
+    if noise is None:
+        noise = torch.randn(x.shape, generator=rng, device=rng.device if rng else x.device)
+    noise = noise.to(x)
     target = _fixed(predict, x, logits)
     with torch.enable_grad():
         r = (xi * _unit(noise)).requires_grad_()
@@ -80,15 +84,16 @@ def vat_loss(
     eps: float | Tensor,
     xi: float = 10.0,
     *,
-    rng: torch.Generator,
+    rng: torch.Generator | None = None,
     logits: Tensor | None = None,
+    noise: Tensor | None = None,
 ) -> Tensor:
     """KL(p(x) || p(x + r)) for the worst r of length eps_i; p(x) is a fixed target (the paper's R_SAT).
 
     ``logits`` are those of ``x``, where the step has them already.
     """
     target = _fixed(predict, x, logits)
-    r = vat_direction(predict, x, eps, xi, rng=rng, logits=target)
+    r = vat_direction(predict, x, eps, xi, rng=rng, logits=target, noise=noise)
     return _divergence(target, predict(x + r))
 
 

@@ -53,6 +53,18 @@ def n_after(now: int, target: int, rate: float = 0.9) -> int:
     return max(target, now - math.ceil(rate * now))
 
 
+def companions(labels: Tensor, indices: Tensor, rng: torch.Generator) -> Tensor:
+    """A random other member of the cluster of each sample, or itself if it is alone: a batch then has positives."""
+    order = labels.argsort(stable=True)
+    place = torch.empty_like(order)
+    place[order] = torch.arange(len(order), device=order.device)
+    sizes = labels.bincount()
+    first, size = (sizes.cumsum(0) - sizes)[labels[indices]], sizes[labels[indices]]
+    drawn = torch.rand(len(indices), generator=rng, device=rng.device, dtype=torch.float64).to(labels.device)
+    ahead = 1 + (drawn * (size - 1)).long()  # places on from its own, around the cluster
+    return order[first + (place[indices] - first + ahead) % size]
+
+
 def triplets(labels: Tensor, n_negatives: int, rng: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
     """Indices of anchors (M,), of a positive of the same cluster each (M,), and of negatives of others (M, n).
 

@@ -19,10 +19,13 @@ class Mixture(NamedTuple):
     log_var: Tensor
 
 
-def reparameterise(mean: Tensor, log_var: Tensor, rng: torch.Generator) -> Tensor:
-    """One draw z = mean + sigma * noise of each sample (the reparameterisation trick)."""
-    noise = torch.randn(mean.shape, generator=rng, device=rng.device).to(mean)
-    return mean + (log_var / 2).exp() * noise
+def reparameterise(
+    mean: Tensor, log_var: Tensor, rng: torch.Generator | None = None, noise: Tensor | None = None
+) -> Tensor:
+    """One draw z = mean + sigma * noise of each sample (the reparameterisation trick), its noise drawn or given."""
+    if noise is None:
+        noise = torch.randn(mean.shape, generator=rng, device=rng.device if rng else mean.device)
+    return mean + (log_var / 2).exp() * noise.to(mean)
 
 
 def mixture_log_density(z: Tensor, log_pi: Tensor, mu: Tensor, log_var: Tensor) -> Tensor:

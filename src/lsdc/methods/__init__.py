@@ -6,16 +6,36 @@ from typing import Any
 
 from lsdc.errors import InputError, shown
 from lsdc.methods.base import Estimator
+from lsdc.methods.dac import DAC
+from lsdc.methods.dec import DEC
+from lsdc.methods.deepcluster import DeepCluster
 from lsdc.methods.finch import FINCH
+from lsdc.methods.idec import IDEC
+from lsdc.methods.iic import IIC
+from lsdc.methods.imsat import IMSAT
+from lsdc.methods.jule import JULE
 from lsdc.methods.kmeans import KMeans
 from lsdc.methods.lsdc import LSDC
 from lsdc.methods.persist import FORMAT
 from lsdc.methods.stored import checked_config, rebuilt
+from lsdc.methods.vade import VaDE
 from lsdc.training.checkpoint import read_tensors
 from lsdc.training.run import Run
 from lsdc.training.untrusted import contained
 
-METHODS: dict[str, type[Estimator]] = {"lsdc": LSDC, "kmeans": KMeans, "finch": FINCH}
+METHODS: dict[str, type[Estimator]] = {
+    "lsdc": LSDC,
+    "kmeans": KMeans,
+    "finch": FINCH,
+    "dec": DEC,
+    "idec": IDEC,
+    "vade": VaDE,
+    "imsat": IMSAT,
+    "dac": DAC,
+    "iic": IIC,
+    "jule": JULE,
+    "deepcluster": DeepCluster,
+}
 
 
 def load(path: str | os.PathLike[str], **params: Any) -> Estimator:
@@ -40,4 +60,20 @@ def read_config(run: Run) -> dict[str, Any]:
     return checked_config(METHODS, run.path / "config.json", run.read_json("config.json"))
 
 
-__all__ = ["FINCH", "LSDC", "METHODS", "Estimator", "KMeans", "load", "read_config"]
+__all__ = [
+    "DAC",
+    "DEC",
+    "FINCH",
+    "IDEC",
+    "IIC",
+    "IMSAT",
+    "JULE",
+    "LSDC",
+    "METHODS",
+    "DeepCluster",
+    "Estimator",
+    "KMeans",
+    "VaDE",
+    "load",
+    "read_config",
+]

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
@@ -27,6 +28,7 @@ from lsdc.training.loop import Context, Diverged, Progress
 from lsdc.training.run import Run
 
 Path_ = str | os.PathLike[str]
+KINDS = ("images", "dense vectors", "sparse vectors", "texts")
 Arrays = Iterator[tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 
@@ -35,6 +37,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     method: ClassVar[str]
     finds_n_clusters: ClassVar[bool] = False  # whether n_clusters may be None: the method finds a number by itself
+    takes: ClassVar[tuple[str, ...]] = KINDS
     behaviour: ClassVar[int] = 1  # counted up when the same settings give other results: old runs are not resumed
     n_clusters: int | None
     random_state: Any
@@ -123,6 +126,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         data = self._data(X, reset=True)
         more = self._data(X.unlabelled, reset=False) if getattr(X, "unlabelled", None) is not None else None
         self._check(data.spec.shape, len(data))
+        self._check_kind(data)
         self.settings_ = self._settings(data)
         device, n_workers = devices.choose(self.device), int(self.n_workers)
         folder = Run.of(run, resume) if parallel.rank() == 0 else None  # the first process keeps the run for all
@@ -141,6 +145,16 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
                 folder.write_labels(folder.ids or range(len(data)), self.labels_.tolist(), confidence.tolist())
         if self.n_clusters is not None:
             self._warn_of_empty_clusters()
+
+    def _check_kind(self, data: Data) -> None:
+        """Refuse a kind of data that the method cannot take, and name those that can."""
+        vectors = "texts" if self.words_ else "sparse vectors" if sp.issparse(data.X) else "dense vectors"
+        kind = "images" if data.spec.is_image else vectors
+        if kind not in self.takes:
+            from lsdc.methods import METHODS  # here, as it imports every method
+
+            others = ", ".join(name for name, method in METHODS.items() if kind in method.takes)
+            raise InputError(f"{self.method} takes {' and '.join(self.takes)}, not {kind}; methods that do: {others}")
 
     def _assigned(self, data: Data) -> tuple[NDArray[np.int64], NDArray[np.float32], int]:
         """The cluster of each sample, its probability, and the number of clusters; part by part, as K may be large."""
@@ -260,7 +274,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = "sparse vectors" in self.takes
         tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags

@@ -1,10 +1,12 @@
 """What deep methods share: names to parts, the pretext stage, and encoding all samples with a network."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import torch
 from pydantic import ValidationError
+from torch import nn
 
 from lsdc import parallel
 from lsdc.data.augment import AUGMENTATIONS, Views, build_views
@@ -12,7 +14,7 @@ from lsdc.data.sources import Data
 from lsdc.errors import InputError, shown, unknown
 from lsdc.methods.base import Arrays
 from lsdc.nn.backbone import Backbone
-from lsdc.nn.network import BACKBONES, Network, seeded
+from lsdc.nn.network import BACKBONES, seeded
 from lsdc.pretext import PRETEXTS
 from lsdc.training import device as devices
 from lsdc.training.health import Record
@@ -35,6 +37,16 @@ def part(kind: str, value: Any, table: Mapping[str, T]) -> T:
     return table[value]
 
 
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is left to the method."""
+    return isinstance(value, str) and value == "auto"
+
+
+def epochs_for(steps: int, n: int, batch_size: int, least: int = 10) -> int:
+    """Epochs enough for a number of steps, and never fewer than ``least``."""
+    return max(least, math.ceil(steps / max(n // batch_size, 1)))
+
+
 def validated(settings: Callable[..., S], values: dict[str, Any], prefix: str = "") -> S:
     """Settings from values; the first bad one is named in one line."""
     try:
@@ -45,6 +57,13 @@ def validated(settings: Callable[..., S], values: dict[str, Any], prefix: str = 
         if first["type"] == "extra_forbidden":
             raise unknown("setting", prefix + field, [prefix + name for name in settings.model_fields]) from None  # type: ignore[attr-defined]
         raise InputError(f"{prefix}{field}: {first['msg'].lower()}, got {shown(first['input'])}") from None
+
+
+def validated_plan(values: dict[str, Any], changes: Any, name: str = "pretext_plan") -> Plan:
+    """A plan from values and the changes a user makes to them."""
+    if not isinstance(changes or {}, dict):
+        raise InputError(f"{name} must be a dict such as {{'epochs': 20}}, got {changes!r}")
+    return validated(Plan, {**values, **(changes or {})}, f"{name}.")
 
 
 def build_backbone(name: Any, views: Views, width: float, seed: int) -> Backbone:
@@ -69,7 +88,7 @@ def pretrain(backbone: Backbone, pretext: Any, plan: Plan, views: Views, data: D
     return train(objective, context.pretext_data or data, plan, context) if objective is not None else []
 
 
-def encode(network: Network, views: Views, data: Data, device: torch.device) -> Arrays:
+def encode(network: nn.Module, views: Views, data: Data, device: torch.device) -> Arrays:
     """Features and probabilities of all samples, part by part, in evaluation mode; processes share the work."""
     devices.place(network, device).eval()
     for block in torch.split(torch.arange(len(data)), CHUNK * parallel.size()):

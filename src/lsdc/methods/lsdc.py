@@ -1,9 +1,7 @@
 """LSD-C: linearly separable deep clusters. The training step is the paper's sections 3.2 to 3.4 on one screen."""
 
-from contextlib import nullcontext
-from copy import deepcopy
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +12,6 @@ from torch import Tensor, nn
 from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch
 from lsdc.data.sources import Data, flat
-from lsdc.errors import InputError
 from lsdc.functional import (
     COMPOSITIONS,
     balance_loss,
@@ -25,19 +22,16 @@ from lsdc.functional import (
     positive_weight,
     rampup,
 )
-from lsdc.methods.base import Arrays, Estimator
-from lsdc.methods.deep import build_backbone, encode, part, pretrain, views_of
+from lsdc.methods.deep import build_backbone, part, pretrain, views_of
 from lsdc.methods.memory import Memory
-from lsdc.methods.persist import fill
 from lsdc.methods.settings import Settings, bind_similarity, maturity, resolve, stored, with_functions
+from lsdc.methods.trained import NetworkEstimator
 from lsdc.nn.network import HEADS, Network, seeded
 from lsdc.parallel import gather, own, spread
 from lsdc.pretext import PRETEXTS
-from lsdc.training import device as devices
 from lsdc.training.health import Record, examine
 from lsdc.training.loop import Context, train
 from lsdc.training.rng import derive
-from lsdc.training.run import Run
 
 N_DIRECTIONS = 20  # of the inputs, for space="inputs" (decision 32)
 
@@ -130,7 +124,7 @@ def watched(f: Tensor, p: Tensor, A: Tensor) -> dict[str, Tensor]:
     }
 
 
-class LSDC(Estimator):
+class LSDC(NetworkEstimator):
     """Group samples into linearly separable clusters of learned features.
 
     Parameters
@@ -198,6 +192,7 @@ class LSDC(Estimator):
 
     method = "lsdc"
     behaviour = 2
+    settings = Settings
 
     def __init__(
         self,
@@ -288,11 +283,6 @@ class LSDC(Estimator):
         build = partial(head, backbone.n_features, settings.n_clusters)
         return Network(backbone, seeded(build, derive(seed, "head"))), views
 
-    def _part(self, name: str, resolved: str) -> Any:
-        """The function given for a part, else the name that was resolved."""
-        given = getattr(self, name)
-        return given if callable(given) else resolved
-
     def _fit(self, data: Data, context: Context) -> None:
         settings = Settings(**self.settings_)
         network, views = self._build(settings, context.seed)
@@ -306,32 +296,3 @@ class LSDC(Estimator):
         objective = Clustering(network, views, similarity, composition, settings, directions)
         self.history_ += train(objective, data, settings.plan, context)
         self.network_, self._views = network, views
-
-    def after_pretext(self, run: Run) -> Self | None:
-        """A copy with the backbone as the pretext of its run left it, to see what the clustering added."""
-        kept = run.read_checkpoint("pretext")
-        if kept is None:
-            return None
-        model = deepcopy(self)
-        weights = {k.removeprefix("backbone."): v for k, v in kept.weights.items() if k.startswith("backbone.")}
-        fill(model.network_.backbone, weights)
-        return model
-
-    def _outputs(self, data: Data) -> Arrays:
-        return encode(self.network_, self._views, data, devices.choose(self.device))
-
-    def _state(self) -> dict[str, Tensor]:
-        return self.network_.state_dict()
-
-    def _restore(self, tensors: dict[str, Tensor], settings: dict[str, Any]) -> None:
-        for name in ("backbone", "head", "augment"):
-            value = getattr(self, name)
-            if isinstance(value, str) and ":" in value:
-                raise InputError(
-                    f"the model was fitted with its own {name} ({value}); load it with {name}=that function"
-                )
-        own = any(callable(getattr(self, name)) for name in ("backbone", "head", "augment"))
-        with nullcontext() if own else torch.device("meta"):  # no memory for sizes that only a file claims
-            self.network_, self._views = self._build(Settings(**settings), 0)
-        fill(self.network_, tensors)
-        self.network_.eval()

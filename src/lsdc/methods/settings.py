@@ -1,7 +1,6 @@
 """The settings of LSD-C as small frozen objects, and how what is left at ``auto`` follows from the data."""
 
 import inspect
-import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -11,7 +10,7 @@ from torch import Tensor
 from lsdc.data.augment import AUGMENTATIONS
 from lsdc.errors import InputError
 from lsdc.functional import COMPOSITIONS, SCORES, SIMILARITIES, closest, knn
-from lsdc.methods.deep import part, validated
+from lsdc.methods.deep import epochs_for, is_auto, part, validated, validated_plan
 from lsdc.methods.persist import plain
 from lsdc.nn.network import BACKBONES, HEADS, auto_backbone
 from lsdc.pretext import PRETEXTS
@@ -33,7 +32,7 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 
 
-UNFIT = {"image": ("mlp",), "vector": ("resnet18", "vgg4", "vgg6", "ricap", "cutmix")}
+UNFIT = {"image": ("mlp", "mlp-norm", "coder"), "vector": ("resnet18", "vgg4", "vgg6", "ricap", "cutmix")}
 
 
 class Labelling(Frozen):
@@ -95,36 +94,33 @@ def defaults(shape: tuple[int, ...], sparse: bool = False) -> dict[str, Any]:
 def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int, sparse: bool = False) -> Settings:
     """The parameters of the estimator, with ``auto`` replaced by what suits ``n`` samples of ``shape``."""
     auto = defaults(shape, sparse)
-    values = {name: auto[name] if _is_auto(value) and name in auto else value for name, value in params.items()}
-    if not isinstance(values["pretext_plan"] or {}, dict):
-        raise InputError(f"pretext_plan must be a dict such as {{'epochs': 20}}, got {values['pretext_plan']!r}")
+    values = {name: auto[name] if is_auto(value) and name in auto else value for name, value in params.items()}
     for name, table in PARTS.items():
         part(name, values[name], table)
         values[name] = plain(values[name])
     kind = "image" if len(shape) == 3 else "vector"
     _check_kind(values["backbone"], values["composition"], shape)
     plan = _plan(values, n, STEPS[kind])
-    labelling = _pick(Labelling, {**values, "k": None if _is_auto(values["k"]) else values["k"]})
+    labelling = _pick(Labelling, {**values, "k": None if is_auto(values["k"]) else values["k"]})
     if kind == "image" and labelling.space == "inputs":
         raise InputError(f"space 'inputs' needs vectors, got {shape}")
     most = min(n, plan.batch_size)
     if labelling.k is not None and labelling.k >= most and not callable(params["similarity"]):
         raise InputError(f"k={labelling.k} must be smaller than the batch of {most} samples")
     pretext_plan = {
-        "epochs": _epochs(n, plan.batch_size, PRETEXT_STEPS[kind]),
+        "epochs": epochs_for(PRETEXT_STEPS[kind], n, plan.batch_size),
         "batch_size": plan.batch_size,
         "optimizer": "adam",
         "lr": 1e-3,
         "weight_decay": 0.0,
         "schedule": "cosine",
-        **(values["pretext_plan"] or {}),
     }
     groups = {
         "labelling": labelling,
         "architecture": _pick(Architecture, values),
-        "pretext_plan": validated(Plan, pretext_plan, "pretext_plan."),
+        "pretext_plan": validated_plan(pretext_plan, values["pretext_plan"]),
         "plan": plan,
-        "rampup": plan.epochs / 2 if _is_auto(values["rampup"]) else values["rampup"],
+        "rampup": plan.epochs / 2 if is_auto(values["rampup"]) else values["rampup"],
     }
     settings: Settings = _pick(Settings, {**values, **groups})
     return settings
@@ -155,10 +151,6 @@ def with_functions(params: dict[str, Any]) -> dict[str, Any]:
     return {k: stored if k in PARTS and isinstance(v, str) and ":" in v else v for k, v in params.items()}
 
 
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
-
-
 def _pick(group: Any, values: dict[str, Any]) -> Any:
     """A group of settings from the values of its fields."""
     return validated(group, {name: values[name] for name in group.model_fields})
@@ -167,14 +159,9 @@ def _pick(group: Any, values: dict[str, Any]) -> Any:
 def _plan(values: dict[str, Any], n: int, steps: int) -> Plan:
     names = ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "milestones", "warmup", "epochs")
     given = {name: plain(values[name]) for name in names}
-    if _is_auto(given["epochs"]):
-        given["epochs"] = _epochs(n, validated(Plan, {**given, "epochs": 1}).batch_size, steps)
+    if is_auto(given["epochs"]):
+        given["epochs"] = epochs_for(steps, n, validated(Plan, {**given, "epochs": 1}).batch_size)
     return validated(Plan, given)
-
-
-def _epochs(n: int, batch_size: int, steps: int) -> int:
-    """Epochs enough for a number of steps, and never fewer than ten."""
-    return max(10, math.ceil(steps / max(n // batch_size, 1)))
 
 
 def maturity(progress: float) -> float:

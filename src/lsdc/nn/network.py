@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from lsdc.nn.backbone import Backbone
-from lsdc.nn.mlp import mlp
+from lsdc.nn.mlp import coder, mlp, mlp_norm
 from lsdc.nn.resnet import resnet18
 from lsdc.nn.vgg import vgg4, vgg6
 
@@ -16,7 +16,14 @@ T = TypeVar("T")
 BUILDING = RLock()  # weights are drawn from torch's global generator, which fits in other threads draw from too
 BackboneBuilder = Callable[..., Backbone]
 
-BACKBONES: dict[str, BackboneBuilder] = {"resnet18": resnet18, "vgg4": vgg4, "vgg6": vgg6, "mlp": mlp}
+BACKBONES: dict[str, BackboneBuilder] = {
+    "resnet18": resnet18,
+    "vgg4": vgg4,
+    "vgg6": vgg6,
+    "mlp": mlp,
+    "mlp-norm": mlp_norm,
+    "coder": coder,
+}
 
 
 class Output(NamedTuple):
@@ -58,12 +65,27 @@ def normed(n_features: int, n_clusters: int) -> nn.Module:
     return nn.Sequential(nn.BatchNorm1d(n_features, affine=False), layer)
 
 
+def normed_logits(n_features: int, n_clusters: int, gain: float = 1.0) -> nn.Module:
+    """A linear layer whose outputs are standardised, times ``gain``: every cluster has its samples from the start.
+
+    For methods that learn from their own predictions: if those begin all alike, few clusters win it all.
+    """
+    norm = nn.BatchNorm1d(n_clusters)
+    nn.init.constant_(norm.weight, gain)
+    return nn.Sequential(nn.Linear(n_features, n_clusters), norm)
+
+
 def two_layer(n_features: int, n_clusters: int) -> nn.Module:
     """Two layers: the non-linear classifier of the supplementary's ablation."""
     return nn.Sequential(nn.Linear(n_features, n_features), nn.ReLU(inplace=True), nn.Linear(n_features, n_clusters))
 
 
-HEADS: dict[str, Callable[[int, int], nn.Module]] = {"linear": linear, "normed": normed, "two-layer": two_layer}
+HEADS: dict[str, Callable[[int, int], nn.Module]] = {
+    "linear": linear,
+    "normed": normed,
+    "normed-logits": normed_logits,
+    "two-layer": two_layer,
+}
 
 
 def auto_backbone(shape: tuple[int, ...]) -> str:

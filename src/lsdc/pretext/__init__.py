@@ -4,5 +4,15 @@ from lsdc.pretext.autoencoder import DenoisingAutoencoder
 from lsdc.pretext.contrastive import Contrastive
 from lsdc.pretext.pretexts import PRETEXTS, Pretext
 from lsdc.pretext.rotnet import RotNet
+from lsdc.pretext.stacked import StackedAutoencoder, decode, mirrored
 
-__all__ = ["PRETEXTS", "Contrastive", "DenoisingAutoencoder", "Pretext", "RotNet"]
+__all__ = [
+    "PRETEXTS",
+    "Contrastive",
+    "DenoisingAutoencoder",
+    "Pretext",
+    "RotNet",
+    "StackedAutoencoder",
+    "decode",
+    "mirrored",
+]

@@ -8,6 +8,7 @@ from lsdc.nn.backbone import Backbone
 from lsdc.pretext.autoencoder import DenoisingAutoencoder
 from lsdc.pretext.contrastive import Contrastive
 from lsdc.pretext.rotnet import RotNet
+from lsdc.pretext.stacked import StackedAutoencoder
 
 Pretext = Callable[[Backbone, Views], Any]
 
@@ -19,6 +20,7 @@ def none(backbone: Backbone, views: Views) -> None:
 PRETEXTS: dict[str, Pretext] = {
     "rotnet": RotNet,
     "autoencoder": DenoisingAutoencoder,
+    "stacked": StackedAutoencoder,
     "contrastive": Contrastive,
     "none": none,
 }

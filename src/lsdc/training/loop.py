@@ -39,6 +39,9 @@ class Batches(Protocol):
     def batch(self, indices: Tensor) -> Tensor: ...
 
 
+Prepare = Callable[[list[Record]], bool]
+
+
 class Objective(Protocol):
     """What a stage minimises. ``module`` holds all that is trained; labels have no way in."""
 
@@ -105,12 +108,19 @@ def _fetch(data: Batches, order: list[Tensor], n_workers: int) -> Iterator[Tenso
             yield x
 
 
-def train(objective: Objective, data: Batches, plan: Plan, context: Context) -> list[Record]:
-    """Train one stage, from where its last checkpoint is if there is one, and return its records, one an epoch."""
+def train(
+    objective: Objective, data: Batches, plan: Plan, context: Context, prepare: Prepare | None = None
+) -> list[Record]:
+    """Train one stage, from where its last checkpoint is if there is one, and return its records, one an epoch.
+
+    ``prepare`` is called at the start of an epoch with the records so far, for what needs all samples at once; if it
+    says True, the stage is done. It must depend on nothing but these and the module, and leave what it finds in the
+    module's buffers: they are checkpointed, so it is not called again where an epoch goes on from its middle.
+    """
     stage = Stage(objective, data, plan, context)
     stage.resume()
     with Interrupt(wanted=context.keeper is not None or parallel.is_member()) as interrupt:
-        while len(stage.history) < plan.epochs:
+        while len(stage.history) < plan.epochs and not stage.is_done(prepare):
             try:
                 stage.epoch(interrupt)
             except Diverged as error:
@@ -203,6 +213,16 @@ class Stage:
         """What the plan's learning rate is multiplied with."""
         return RATE ** len(self.retries)
 
+    def is_done(self, prepare: Prepare | None) -> bool:
+        """Whether there is nothing left to learn, after preparing an epoch that has not begun."""
+        if prepare is None or self.step:
+            return False
+        started = time.perf_counter()
+        done = prepare(self.history)
+        parallel.spread([*self.module.parameters(), *self.module.buffers()])  # rounding must not part the processes
+        self.seconds = time.perf_counter() - started
+        return parallel.any_of(done)
+
     def epoch(self, interrupt: Interrupt) -> None:
         """One pass over the data, or the rest of one, and its record."""
         objective, epoch = self.objective, len(self.history)
@@ -240,7 +260,8 @@ class Stage:
         for group in self.optimizer.param_groups:
             group["lr"] = self.plan.lr_at(t) * self.rate
         rng = rows_generator(len(indices), self.context.seed, self.objective.name, epoch, self.step)
-        losses = self.objective.losses(Batch(devices.move(x, self.context.device), indices, rng, t))
+        batch = Batch(devices.move(x, self.context.device), indices, rng, t, t / self.plan.epochs)
+        losses = self.objective.losses(batch)
         self.step += 1
         if not torch.isfinite(losses["loss"]):
             raise Diverged(f"the loss became {losses['loss'].item()} in epoch {epoch + 1}, step {self.step}")

@@ -1,0 +1,28 @@
+"""Clusters as centres in a feature space: the last layer of methods that end in one."""
+
+import torch
+from torch import Tensor, nn
+
+
+class Centres(nn.Module):
+    """Logits of equal round Gaussians at the centres (decision 23); nothing in it is trained."""
+
+    centres: Tensor
+    variance: Tensor
+
+    def __init__(self, n_clusters: int, n_features: int) -> None:
+        super().__init__()
+        self.register_buffer("centres", torch.zeros(n_clusters, n_features))
+        self.register_buffer("variance", torch.ones(()))
+
+    def forward(self, f: Tensor) -> Tensor:
+        nearness = f @ self.centres.T - self.centres.square().sum(1) / 2
+        return nearness / self.variance
+
+    @torch.no_grad()
+    def move_to(self, f: Tensor, labels: Tensor) -> None:
+        """The mean of each cluster's features, and the variance within clusters; clusters without samples stay."""
+        members = nn.functional.one_hot(labels, len(self.centres)).to(f.dtype)
+        sizes = members.sum(0)[:, None]
+        self.centres.copy_(torch.where(sizes > 0, members.T @ f / sizes.clamp(min=1), self.centres))
+        self.variance.fill_(max(float((f - self.centres[labels]).square().mean()), 1e-12))

@@ -1,0 +1,87 @@
+"""DAC: pairs that the network is sure of are labelled, and ever less sure ones as it learns."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lsdc.data.augment import Views
+from lsdc.data.sampler import Batch
+from lsdc.data.sources import Data
+from lsdc.functional import dac_labels, dac_pair_loss, dac_thresholds
+from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings, watched
+from lsdc.nn.backbone import Backbone
+from lsdc.nn.network import Network, normed_logits
+from lsdc.parallel import gather
+from lsdc.training.loop import Context
+
+LAMBDA = 0.45  # where the thresholds meet: lambda grows from 0 to it over the training
+
+
+class Adaptive(DeepObjective):
+    """Cross-entropy of the cosines of augmented predictions, with the certain pairs of plain ones as labels."""
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        n = len(batch.indices)
+        upper, lower = dac_thresholds(LAMBDA * batch.done)
+        with torch.no_grad():
+            p_plain = gather(self.network(self.views.plain(batch.x)).p, n)
+        p = gather(self.network(self.views.augment(batch.x, batch.rng)).p, n)
+        loss = dac_pair_loss(p, upper, lower, p_plain)
+        alike, selected = dac_labels(p_plain, upper, lower)
+        return {
+            "loss": loss,
+            "selected": selected.float().mean(),
+            "alike": (alike * selected).mean(),
+            **watched(p_plain),
+        }
+
+
+class DAC(DeepEstimator):
+    """Clusters by labelling pairs of samples, from the most certain ones on.
+
+    Parameters
+    ----------
+    n_clusters : int
+        The number of clusters K.
+    backbone : {"auto", "vgg4", "vgg6", "resnet18", "mlp-norm", "mlp"} or callable ``(shape, width) -> Backbone``
+        The network; "auto" is VGG-4 for small grey images, ResNet-18 for others, d-1200-1200 for vectors.
+    width : float or "auto"
+        Multiplies the network's channels.
+    augment : {"auto", "affine", "crop", "crop-flip", "colour", "window", "noise", "dropout", "none"} or callable
+        How the views that are trained on are made.
+    pretext, pretext_plan
+        Self-supervised pretraining, none by default, and changes to its training.
+    epochs : int or "auto"
+        Passes over the data; the thresholds move with them.
+    batch_size, lr
+        The training of the clustering stage.
+    random_state : int, RandomState or None
+        The same number gives the same labels, to the bit, on the same machine (and threads).
+    device : {"auto", "cpu", "cuda"}
+        Where to compute.
+    n_workers : int
+        Threads that fetch batches ahead; any number gives the same result.
+
+    Attributes
+    ----------
+    labels_ : array (n,)
+        The cluster of each sample of X.
+    history_ : list of dict
+        One record an epoch; ``selected`` is the share of pairs that were sure enough.
+    network_ : Network
+        The trained network.
+    """
+
+    method = "dac"
+    takes = ("images", "dense vectors")
+
+    def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        network = {} if len(shape) == 3 else {"backbone": "mlp-norm"}
+        return {**network, "lr": 1e-3, "batch_size": 128, "steps": 600, "least": 10}
+
+    def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
+        return Network(backbone, normed_logits(backbone.n_features, settings.n_clusters))
+
+    def _objective(self, network: Any, views: Views, settings: Any, data: Data, context: Context) -> DeepObjective:
+        return Adaptive(network, views, settings, data, context)

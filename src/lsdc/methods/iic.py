@@ -1,0 +1,135 @@
+"""IIC: two views of a sample should tell as much about each other's cluster as they can."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lsdc.data.augment import Augment, Views
+from lsdc.data.sampler import Batch
+from lsdc.data.sources import Data
+from lsdc.functional import iic_loss, sobel
+from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings, watched
+from lsdc.nn.backbone import Backbone
+from lsdc.nn.network import Network, normed_logits
+from lsdc.parallel import gather
+from lsdc.training.health import Record
+from lsdc.training.loop import Context
+
+N_HEADS = 5  # of each kind, from different starts
+GAIN = 4.0  # of the heads' batch norm at the start: predictions sharp enough to learn from each other
+OVER = 5  # times as many clusters in the overclustering heads (MNIST: 50)
+
+
+class Heads(nn.Module):
+    """Five heads with K clusters and five with more; the best of the first is the one that predicts."""
+
+    best: Tensor
+
+    def __init__(self, n_features: int, n_clusters: int) -> None:
+        super().__init__()
+        self.main = nn.ModuleList(normed_logits(n_features, n_clusters, GAIN) for _ in range(N_HEADS))
+        self.over = nn.ModuleList(normed_logits(n_features, OVER * n_clusters, GAIN) for _ in range(N_HEADS))
+        self.register_buffer("best", torch.zeros((), dtype=torch.long))
+
+    def forward(self, f: Tensor) -> Tensor:
+        logits: Tensor = self.main[int(self.best)](f)
+        return logits
+
+
+class MutualInformation(DeepObjective):
+    """-I(z, z') of the plain and the augmented view, mean over the heads of one kind; the kinds take turns by epoch."""
+
+    network: Network
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        n, heads = len(batch.indices), self.network.head
+        f = self.network.backbone(self.views.plain(batch.x))
+        f2 = self.network.backbone(self.views.augment(batch.x, batch.rng))
+        is_main = (self.settings.plan.epochs - 1 - int(batch.t)) % 2 == 0  # the last epoch is one of the main heads
+        each = [
+            iic_loss(gather(head(f).softmax(1), n), gather(head(f2).softmax(1), n))
+            for head in (heads.main if is_main else heads.over)  # type: ignore[union-attr]
+        ]
+        losses = torch.stack(each)
+        with torch.no_grad():
+            shown = watched(gather(heads(f).softmax(1), n))
+        return {"loss": losses.mean(), "main" if is_main else "over": losses, **shown}
+
+    def prepare(self, history: list[Record]) -> bool:
+        """Let the head with the lowest loss of the last main epoch predict: no label is needed to choose it."""
+        records = [record["main"] for record in history if "main" in record]
+        if records:
+            self.network.head.best.fill_(int(np.argmin(records[-1])))  # type: ignore[operator,union-attr]
+        return False
+
+
+class IIC(DeepEstimator):
+    """Clusters by the mutual information between the predictions of two views.
+
+    Parameters
+    ----------
+    n_clusters : int
+        The number of clusters K; further heads with five times as many help the features.
+    backbone : {"auto", "vgg4", "vgg6", "resnet18", "mlp-norm", "mlp"} or callable ``(shape, width) -> Backbone``
+        The network; "auto" is VGG-4 for small grey images, ResNet-18 for others, d-1200-1200 for vectors.
+    width : float or "auto"
+        Multiplies the network's channels.
+    augment : {"auto", "affine", "crop", "crop-flip", "colour", "window", "noise", "dropout", "none"} or callable
+        How the second view is made; all that this method knows of what belongs together is in it.
+    pretext, pretext_plan
+        Self-supervised pretraining, none by default, and changes to its training.
+    epochs : int or "auto"
+        Passes over the data, by turns for the one and the other kind of heads.
+    batch_size, lr
+        The training of the clustering stage.
+    random_state : int, RandomState or None
+        The same number gives the same labels, to the bit, on the same machine (and threads).
+    device : {"auto", "cpu", "cuda"}
+        Where to compute.
+    n_workers : int
+        Threads that fetch batches ahead; any number gives the same result.
+
+    Attributes
+    ----------
+    labels_ : array (n,)
+        The cluster of each sample of X, by the head with the lowest loss.
+    history_ : list of dict
+        One record an epoch; ``main`` or ``over`` are the losses of the heads that were trained.
+    network_ : Network
+        The trained network.
+    """
+
+    method = "iic"
+    takes = ("images", "dense vectors")
+
+    def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        network = {} if len(shape) == 3 else {"backbone": "mlp-norm"}
+        return {**network, "lr": 1e-3, "batch_size": 256, "steps": 350, "least": 16}
+
+    def _show(self, settings: Settings) -> Views:
+        """Colour images are shown by their edges, so that colour alone makes no cluster."""
+        views = super()._show(settings)
+        if len(views.shape) == 1 or views.shape[0] == 1:
+            return views
+        return Views((2, *views.shape[1:]), partial(_edges, views.plain), partial(_edges_of, views.augment))
+
+    def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
+        return Network(backbone, Heads(backbone.n_features, settings.n_clusters))
+
+    def _objective(self, network: Any, views: Views, settings: Any, data: Data, context: Context) -> DeepObjective:
+        return MutualInformation(network, views, settings, data, context)
+
+    def _finish(self, objective: Any, history: list[Record]) -> None:
+        objective.prepare(history)
+
+
+def _edges(plain: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    return sobel(plain(x))
+
+
+def _edges_of(augment: Augment, x: Tensor, rng: torch.Generator) -> Tensor:
+    return sobel(augment(x, rng))

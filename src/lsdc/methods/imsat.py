@@ -1,0 +1,95 @@
+"""IMSAT: predictions that say much about the samples and do not change where the network is pushed hardest."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lsdc.data.augment import Views
+from lsdc.data.sampler import Batch, draw
+from lsdc.data.sources import Data
+from lsdc.functional import information_loss, local_radius, vat_loss
+from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings, watched
+from lsdc.nn.backbone import Backbone
+from lsdc.nn.network import Network
+from lsdc.nn.norm import frozen_statistics
+from lsdc.parallel import gather, mean
+from lsdc.training.loop import Context
+
+WEIGHT = 0.1  # lambda: of the information against the smoothness
+NEIGHBOUR = 10  # the radius of a sample is a quarter of the distance to this neighbour
+
+
+class InformationMaximisation(DeepObjective):
+    """R_VAT + 0.1 (H(Y|X) - 4 H(Y)); each sample is perturbed within its own radius."""
+
+    def __init__(self, network: nn.Module, views: Views, settings: Settings, data: Data, context: Context) -> None:
+        super().__init__(network, views, settings, data, context)
+        self.keep(radius=local_radius(self.inputs(), min(NEIGHBOUR, len(data) - 1)))
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        n, x = len(batch.indices), self.views.augment(batch.x, batch.rng)
+        _, logits, p = self.network(x)
+        noise = draw(torch.randn, x.shape, batch.rng)
+        with frozen_statistics(self.network):
+            smooth = vat_loss(self._logits, x, self.rows("radius", batch), logits=logits, noise=noise)
+        smooth, p = mean(smooth, len(x), n), gather(p, n)
+        information = information_loss(p)
+        loss = smooth + WEIGHT * information
+        return {"loss": loss, "smoothness": smooth, "information": -information, **watched(p)}
+
+    def _logits(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.network(x).logits
+        return logits
+
+
+class IMSAT(DeepEstimator):
+    """Clusters by information maximisation with virtual adversarial training.
+
+    Parameters
+    ----------
+    n_clusters : int
+        The number of clusters K.
+    backbone : {"auto", "mlp-norm", "mlp", "vgg4", "vgg6", "resnet18"} or callable ``(shape, width) -> Backbone``
+        The network; "auto" is d-1200-1200 with batch norm, for images too, which are flattened.
+    width : float or "auto"
+        Multiplies the network's layers.
+    augment : {"auto", "none", "affine", ...} or callable
+        How samples are shown; "auto" is as they are, as the perturbations are the augmentation.
+    pretext, pretext_plan
+        Self-supervised pretraining, none by default, and changes to its training.
+    epochs : int or "auto"
+        Passes over the data.
+    batch_size, lr
+        The training of the clustering stage.
+    random_state : int, RandomState or None
+        The same number gives the same labels, to the bit, on the same machine (and threads).
+    device : {"auto", "cpu", "cuda"}
+        Where to compute.
+    n_workers : int
+        Threads that fetch batches ahead; any number gives the same result.
+
+    Attributes
+    ----------
+    labels_ : array (n,)
+        The cluster of each sample of X.
+    history_ : list of dict
+        One record an epoch: the losses, clusters alive, confidence.
+    network_ : Network
+        The trained network.
+    """
+
+    method = "imsat"
+
+    def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        training = {"lr": 2e-3, "schedule": "constant", "batch_size": 250, "steps": 350, "least": 20}
+        return {"backbone": "mlp-norm", "width": 0.5, "augment": "none", **training}
+
+    def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
+        head = nn.Linear(backbone.n_features, settings.n_clusters)
+        nn.init.normal_(head.weight, std=1e-4)  # undecided at first, as in the authors' code
+        nn.init.zeros_(head.bias)
+        return Network(backbone, head)
+
+    def _objective(self, network: Any, views: Views, settings: Any, data: Data, context: Context) -> DeepObjective:
+        return InformationMaximisation(network, views, settings, data, context)

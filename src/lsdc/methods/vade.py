@@ -1,0 +1,127 @@
+"""VaDE: a variational autoencoder whose prior is a mixture of Gaussians, one for each cluster."""
+
+from typing import Any
+
+import torch
+from sklearn.mixture import GaussianMixture
+from torch import Tensor, nn
+
+from lsdc.data.augment import Views
+from lsdc.data.sampler import Batch, draw
+from lsdc.data.sources import Data
+from lsdc.functional import Mixture, mixture_log_density, reparameterise, responsibilities, vade_loss
+from lsdc.methods.dec import AutoencoderEstimator
+from lsdc.methods.neural import DeepObjective, Settings, watched
+from lsdc.nn.backbone import Backbone
+from lsdc.nn.network import Output
+from lsdc.parallel import gather, mean
+from lsdc.pretext import decode, mirrored
+from lsdc.training.loop import Context
+from lsdc.training.rng import derive
+
+
+class Network(nn.Module):
+    """The encoder's last stage gives the mean of z, a layer beside it the log variance; the mixture is trained too."""
+
+    def __init__(self, backbone: Backbone, n_clusters: int) -> None:
+        super().__init__()
+        self.backbone, self.decoder = backbone, mirrored(backbone)
+        self.log_var = nn.Linear(backbone.stages[-1][0].in_features, backbone.n_features)  # type: ignore[index]
+        self.shares = nn.Parameter(torch.zeros(n_clusters))
+        self.mu = nn.Parameter(torch.zeros(n_clusters, backbone.n_features))
+        self.log_var_c = nn.Parameter(torch.zeros(n_clusters, backbone.n_features))
+
+    @property
+    def mixture(self) -> Mixture:
+        """The prior, its shares positive and of sum one."""
+        return Mixture(self.shares.log_softmax(0), self.mu, self.log_var_c)
+
+    def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log variance of z."""
+        *hidden, last = self.backbone.stages
+        for stage in hidden:
+            x = stage(x)
+        return last(x), self.log_var(x)
+
+    def forward(self, x: Tensor) -> Output:
+        z = self.backbone(x)
+        logits = mixture_log_density(z, *self.mixture)
+        return Output(z, logits, logits.softmax(1))
+
+
+class Evidence(DeepObjective):
+    """The negative evidence lower bound, with one draw of z for each sample."""
+
+    network: Network
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        n, x = len(batch.indices), self.views.plain(batch.x)
+        m, log_var = self.network.encode(x)
+        z = reparameterise(m, log_var, noise=draw(torch.randn, m.shape, batch.rng))
+        gamma = responsibilities(z, *self.network.mixture)
+        lost = (decode(self.network.decoder, z) - x.flatten(1)).square().sum(1)
+        loss = mean(vade_loss(lost, m, log_var, gamma, self.network.mixture), len(x), n)
+        rebuilt = mean(lost.mean(), len(x), n) / x[0].numel()
+        return {"loss": loss, "rebuilt": rebuilt, **watched(gather(gamma, n))}
+
+
+class VaDE(AutoencoderEstimator):
+    """Clusters as the components of the prior of a variational autoencoder.
+
+    The encoder is pretrained layer by layer, the prior starts as the Gaussian mixture of its codes. Prediction is the
+    most probable component at the mean of z.
+
+    Parameters
+    ----------
+    n_clusters : int
+        The number of clusters K.
+    width : float or "auto"
+        Multiplies the hidden layers of the encoder d-500-500-2000-10.
+    pretext_plan : dict or None
+        Changes to the pretraining, e.g. ``{"epochs": 20}``; the layers are trained one by one in its first half.
+    epochs : int or "auto"
+        Passes over the data.
+    batch_size, lr
+        The training of the clustering stage.
+    random_state : int, RandomState or None
+        The same number gives the same labels, to the bit, on the same machine (and threads).
+    device : {"auto", "cpu", "cuda"}
+        Where to compute.
+    n_workers : int
+        Threads that fetch batches ahead; any number gives the same result.
+
+    Attributes
+    ----------
+    labels_ : array (n,)
+        The cluster of each sample of X.
+    history_ : list of dict
+        One record an epoch; ``rebuilt`` is the mean squared error of the reconstruction.
+    network_ : Network
+        The trained network and its mixture.
+    """
+
+    method = "vade"
+
+    def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        rate = {"lr": 2e-3, "schedule": "steps", "milestones": tuple(range(10, 1000, 10)), "gamma": 0.9}
+        return {**super()._defaults(shape), **rate, "batch_size": 100, "steps": 700, "least": 30}
+
+    def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
+        return Network(backbone, settings.n_clusters)
+
+    def _objective(self, network: Any, views: Views, settings: Any, data: Data, context: Context) -> DeepObjective:
+        objective = Evidence(network, views, settings, data, context)
+        z, _ = objective.encoded()
+        start(network, z, derive(context.seed, "mixture") % 2**32)
+        return objective
+
+
+def start(network: Network, z: Tensor, seed: int) -> None:
+    """Let the prior be the Gaussian mixture of the codes; a checkpoint of the stage brings its own."""
+    k = len(network.mu)
+    fitted = GaussianMixture(k, covariance_type="diag", n_init=3, reg_covar=1e-4, random_state=seed).fit(
+        z.cpu().numpy()
+    )
+    network.shares.data.copy_(torch.from_numpy(fitted.weights_).log())
+    network.mu.data.copy_(torch.from_numpy(fitted.means_))
+    network.log_var_c.data.copy_(torch.from_numpy(fitted.covariances_).log())
