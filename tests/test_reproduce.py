@@ -187,14 +187,11 @@ def test_the_recipes_are_for_known_data_and_known_settings():
     assert set(LABELLINGS) <= set(DATASETS)
 
 
-PLAIN = ("--methods", "lsdc,kmeans")
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """One small table, run by the command line."""
     out = tmp_path_factory.mktemp("reproduce") / "out"
-    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 2, "--out", out, *PLAIN, "--jobs", 2) == 0
+    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 2, "--out", out, "--jobs", 2) == 0
     return out
 
 
@@ -223,7 +220,7 @@ def test_a_cell_is_what_the_estimator_gives_by_itself(finished):
 
 def test_finished_cells_are_not_run_again(finished):
     before = {file: file.stat().st_mtime_ns for file in (finished / "cells").iterdir()}
-    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 2, "--out", finished, *PLAIN) == 0
+    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 2, "--out", finished) == 0
     assert before == {file: file.stat().st_mtime_ns for file in (finished / "cells").iterdir()}
 
 
@@ -252,7 +249,7 @@ def altered(finished, tmp_path, change):
 )
 def test_a_result_of_another_time_is_refused_and_left_alone(finished, tmp_path, capsys, change, said):
     out, file, text = altered(finished, tmp_path, change)
-    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 1, "--out", out, *PLAIN) == 2
+    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 1, "--out", out) == 2
     error = capsys.readouterr().err.strip().splitlines()
     assert len(error) == 1
     assert said in error[0]
@@ -303,7 +300,6 @@ def test_cells_of_one_seed_share_a_pretext_and_end_as_if_they_did_not(tmp_path):
 @pytest.mark.slow
 def test_an_interrupted_table_goes_on_where_it_was(tmp_path):
     words = [sys.executable, "-m", "lsdc", "reproduce", "table1", "--datasets", "blobs", "--seeds", "1", "--out", "out"]
-    words += PLAIN
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True)
     metrics = tmp_path / "out" / "runs" / "blobs-cpu-lsdc-seed0" / "metrics.jsonl"
@@ -366,7 +362,7 @@ def test_figures_are_files_that_do_not_change(tmp_path, finished):
 
 
 def test_figures_are_drawn_from_the_cells_that_are_there(finished):
-    words = ["reproduce", "figures", "--datasets", "two-moons", "--seeds", 2, "--out", finished, *PLAIN]
+    words = ["reproduce", "figures", "--datasets", "two-moons", "--seeds", 2, "--out", finished]
     assert call(*words) == 0
     names = {file.name for file in (finished / "figures").glob("*.svg")}
     assert names == {"two-moons.svg", "confusion-two-moons-cpu.svg", "curves-two-moons-cpu.svg"}
@@ -383,7 +379,7 @@ def test_the_run_of_another_time_is_not_gone_on_with(finished, tmp_path):
     shutil.copytree(finished / "runs", out / "runs")
     config = out / "runs" / "two-moons-cpu-lsdc-seed0" / "config.json"
     config.write_text(config.read_text().replace('"behaviour": 2', '"behaviour": 1'))
-    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 1, "--out", out, *PLAIN) == 0
+    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 1, "--out", out) == 0
     first, again = (
         json.loads((place / "cells" / "two-moons-cpu-lsdc-seed0.json").read_text()) for place in (finished, out)
     )

@@ -28,7 +28,7 @@ from lsdc.experiments.figures import draw, pyplot
 from lsdc.experiments.reproduce import grid, look
 from lsdc.experiments.reproduce import reproduce as rerun
 from lsdc.experiments.scatter import against_time
-from lsdc.experiments.tables import HEADS, SHORT, TABLES, VARIANTS, check_methods, fields, table
+from lsdc.experiments.tables import HEADS, SHORT, TABLES, VARIANTS, check_methods, fields, plain_columns, table
 from lsdc.report.terminal import Board, rows_table
 
 JobsOption = Annotated[
@@ -49,8 +49,9 @@ def reproduce(
         "reproduce"
     ),
     methods: Annotated[
-        str, typer.Option("--methods", help="methods whose columns are run, separated by commas (lsdc list methods)")
-    ] = "all",
+        str | None,
+        typer.Option("--methods", help="columns to run, separated by commas, or all (default: lsdc and kmeans)"),
+    ] = None,
     jobs: JobsOption = None,
     samples: Annotated[
         int | None, typer.Option("--samples", min=100, help="a random part of each data set, to spare time")
@@ -64,8 +65,7 @@ def reproduce(
     """
     base = "table1" if name == "figures" else name
     names = _words(datasets) if datasets else list(table(base).datasets)
-    drawn = ["lsdc", "kmeans"] if name == "figures" else []  # figures show LSD-C alone: no need to wait for the others
-    chosen = drawn if methods == "all" else _words(methods)
+    chosen = [] if methods == "all" else _words(methods) if methods else plain_columns(base)
     check_methods(base, chosen)
     place = Place(root_of(data_root), out_, device or "auto", jobs)
     if name == "figures":
@@ -87,9 +87,9 @@ def _words(text: str) -> list[str]:
 
 
 def _plan(variants: list[str]) -> str:
-    """The columns of a table, said before it runs: all of them can take hours where two take minutes."""
+    """The columns of a table, said before it runs: all methods can take hours where LSD-C and K-means take minutes."""
     titles = ", ".join(VARIANTS[variant].title for variant in dict.fromkeys(variants))
-    return f"{titles} (fewer with --methods)"
+    return f"{titles} (--methods all: every method of the table)"
 
 
 def compare(

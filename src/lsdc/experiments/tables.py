@@ -144,6 +144,11 @@ def _has(name: str, dataset: str, variant: str) -> bool:
     return dataset in TABLES[name].only.get(variant, TABLES[name].datasets)
 
 
+def plain_columns(name: str) -> list[str]:
+    """The methods whose columns are run unasked: LSD-C and K-means, which take minutes where all take hours."""
+    return [method for method in ("lsdc", "kmeans") if any(VARIANTS[v].method == method for v in table(name).variants)]
+
+
 def check_methods(name: str, methods: Iterable[str]) -> None:
     """Refuse methods that are not there, or not in a table."""
     for method in methods:
