@@ -53,7 +53,7 @@ WORDS = {
     "unknown method": ({"method": "lsdd"}, "did you mean 'lsdc'"),
     "a list as method": ({"method": ["lsdc"]}, "method: input should be a valid string"),
     "unknown words": ({"surprise": 1}, "unknown setting 'surprise'"),
-    "unknown parameter": ({"params__widht": 1}, "unknown parameter 'widht': did you mean 'width'"),
+    "unknown parameter": ({"params__widt": 1}, "unknown parameter 'widt': did you mean 'width'"),
     "10**12 clusters": ({"params__n_clusters": 10**12, "settings__n_clusters": 10**12}, "is more than the 40 samples"),
     "unequal clusters": ({"params__n_clusters": 2}, "n_clusters is not the same"),
     "clusters as text": ({"params__n_clusters": "3"}, "n_clusters must be a whole number"),

@@ -93,7 +93,7 @@ def test_files_of_ten_gigabytes(run, name):
 
 CONFIGS = {
     "unknown word": (["extra"], 1, "unknown setting 'extra'"),
-    "unknown parameter": (["params", "widht"], 1, "unknown parameter 'widht'"),
+    "unknown parameter": (["params", "widt"], 1, "unknown parameter 'widt'"),
     "unknown setting": (["settings", "plan", "speed"], 1, "unknown setting 'settings.plan.speed'"),
     "absurd clusters": (["params", "n_clusters"], 10**12, "n_clusters=1000000000000 is more than the 40"),
     "absurd samples": (["data", "n"], 10**30, "data.n: input should be less"),

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -147,3 +148,20 @@ def test_ids_of_tables_come_back(tmp_path):
     assert inside("fit", "x.csv", "-k", 2, "--method", "kmeans", "--out", "run", cwd=tmp_path).returncode == 0
     assert Run.open(tmp_path / "run").read_labels()[0] == ["=1", "-5", "@x", "a;b", "'q", "two\nlines"]
     assert "\n'=1,0," in (tmp_path / "run" / "labels.csv").read_text().replace(",1,", ",0,")
+
+
+def test_pandas_reads_and_writes_the_same_file(photos):
+    """Every row once, paths that lead to their files, numbers as numbers; written again it is the file that was read."""
+    words = ["fit", "photos", "-k", 2, "--method", "kmeans", "--image-size", 8, "--out", "run"]
+    assert inside(*words, cwd=photos).returncode == 0
+    path = photos / "run" / "labels.csv"
+    table = pd.read_csv(path)
+    assert table.columns.tolist() == ["id", "cluster", "confidence"]
+    assert (table["cluster"].dtype.kind, table["confidence"].dtype.kind) == ("i", "f")
+    ids, clusters, confidence = Run.open(photos / "run").read_labels()
+    assert table["cluster"].tolist() == clusters.tolist()
+    assert table["confidence"].tolist() == confidence.tolist()
+    whole = [name for name in ids if "\udcff" not in name]  # pandas knows no names that are not UTF-8
+    assert [name for name in table["id"] if "\\udcff" not in name] == whole
+    assert all((photos / "photos" / name).is_file() for name in whole)
+    assert table.to_csv(index=False, float_format="%.6f", lineterminator="\n") == path.read_text()

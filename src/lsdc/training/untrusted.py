@@ -15,14 +15,14 @@ DEEPEST = 12  # brackets in brackets; ours need five
 LONGEST_LINE = 2**24  # of a labels or metrics file
 
 Number = Annotated[int, Field(ge=-(2**63), lt=2**63)] | float | bool
-Share = Annotated[float, Field(ge=0, le=1)]
+Share = Annotated[float, Field(ge=0, le=1.001)]  # means round
 
 
 class Record(BaseModel):
-    """What is known of one epoch; whatever an objective reports beside these is a number, or a list of some."""
+    """What is known of one epoch: what others compute with is typed, whatever else is reported is plain."""
 
     model_config = ConfigDict(extra="allow", strict=True)
-    __pydantic_extra__: dict[str, Number | list[Number]]
+    __pydantic_extra__: dict[str, Number | str | list[Number | str] | None]
 
     stage: str = ""
     epoch: int = Field(0, ge=0, le=2**31)
