@@ -151,7 +151,7 @@ def test_ids_of_tables_come_back(tmp_path):
 
 
 def test_pandas_reads_and_writes_the_same_file(photos):
-    """Every row once, paths that lead to their files, numbers as numbers; written again it is the file that was read."""
+    """Every row once, paths that lead to their files, numbers as numbers; written again it is the same file."""
     words = ["fit", "photos", "-k", 2, "--method", "kmeans", "--image-size", 8, "--out", "run"]
     assert inside(*words, cwd=photos).returncode == 0
     path = photos / "run" / "labels.csv"
