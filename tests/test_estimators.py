@@ -94,7 +94,7 @@ UNSUITED = [(name, kind) for name in METHODS for kind in KINDS if not suits(name
 THOROUGH = {
     "dec": {"pretext_plan": {"epochs": 20}, "width": 0.05, "epochs": 5},
     "idec": {"pretext_plan": {"epochs": 20}, "width": 0.05, "epochs": 5},
-    "vade": {"pretext_plan": {"epochs": 20}, "width": 0.05, "epochs": 5},
+    "vade": {"pretext_plan": {"epochs": 200}, "width": 0.05, "epochs": 5},
     "imsat": {"epochs": 20, "width": 0.05},
     "dac": {"epochs": 30, "width": 0.05},
     "iic": {"epochs": 20, "width": 0.05},

@@ -128,3 +128,5 @@ def start(network: Network, z: Tensor, seed: int) -> None:
     network.shares.data.copy_(torch.from_numpy(fitted.weights_).log())
     network.mu.data.copy_(torch.from_numpy(fitted.means_))
     network.log_var_c.data.copy_(torch.from_numpy(fitted.covariances_).log())
+    network.log_var.weight.data.zero_()  # and draw z as far from its mean as codes are from their component's
+    network.log_var.bias.data.copy_(torch.from_numpy(fitted.weights_ @ fitted.covariances_).log())
