@@ -159,7 +159,7 @@ def test_iic_trains_the_kinds_of_heads_by_turns_and_ends_with_the_main_ones():
 
 
 def test_iic_predicts_with_the_head_of_the_lowest_loss():
-    objective, data = objective_of(IIC, iic.MutualInformation)
+    objective, _ = objective_of(IIC, iic.MutualInformation)
     objective.prepare([{"main": [0.0, -1.0, -3.0, -2.0, 0.0]}, {"over": [0.0] * 5}])
     assert objective.network.head.best == 2
     f = torch.randn(4, objective.network.backbone.n_features)
