@@ -35,7 +35,7 @@ class Network(nn.Module):
     def __init__(self, backbone: Backbone, n_clusters: int) -> None:
         super().__init__()
         self.backbone = backbone
-        n = max(1, round(COMPONENTS * backbone.n_features))
+        n = max(1, min(round(COMPONENTS * backbone.n_features), n_clusters))  # K centres span no more directions
         self.register_buffer("mean", torch.zeros(backbone.n_features))
         self.register_buffer("axes", torch.zeros(backbone.n_features, n))
         self.centres = Centres(n_clusters, n)

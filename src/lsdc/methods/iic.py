@@ -63,7 +63,7 @@ class MutualInformation(DeepObjective):
         """Let the head with the lowest loss of the last main epoch predict: no label is needed to choose it."""
         records = [record["main"] for record in history if "main" in record]
         if records:
-            self.network.head.best.fill_(int(np.argmin(records[-1])))  # type: ignore[operator,union-attr]
+            self.network.head.best.fill_(int(np.argmin(records[-1])))  # type: ignore[operator]
         return False
 
 

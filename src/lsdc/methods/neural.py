@@ -60,7 +60,7 @@ class DeepObjective(ABC):
     def __init__(self, network: nn.Module, views: Views, settings: Settings, data: Data, context: Context) -> None:
         self.network, self.views, self.settings = network, views, settings
         self.data, self.context = data, context
-        self.kept = nn.Module()
+        self.kept: Any = nn.Module()
         self.module: nn.Module = nn.ModuleDict({"network": network, "kept": self.kept})
 
     def keep(self, **tensors: Tensor) -> None:

@@ -19,6 +19,8 @@ from lsdc.pretext import decode, mirrored
 from lsdc.training.loop import Context
 from lsdc.training.rng import derive
 
+FEWEST = 64  # values a sample counts as having: of fewer the prior would take no notice, and all would be one cluster
+
 
 class Network(nn.Module):
     """The encoder's last stage gives the mean of z, a layer beside it the log variance; the mixture is trained too."""
@@ -59,9 +61,10 @@ class Evidence(DeepObjective):
         m, log_var = self.network.encode(x)
         z = reparameterise(m, log_var, noise=draw(torch.randn, m.shape, batch.rng))
         gamma = responsibilities(z, *self.network.mixture)
-        lost = (decode(self.network.decoder, z) - x.flatten(1)).square().sum(1)
+        error = (decode(self.network.decoder, z) - x.flatten(1)).square().mean(1)
+        lost = error * max(x[0].numel(), FEWEST)
         loss = mean(vade_loss(lost, m, log_var, gamma, self.network.mixture), len(x), n)
-        rebuilt = mean(lost.mean(), len(x), n) / x[0].numel()
+        rebuilt = mean(error.mean(), len(x), n)
         return {"loss": loss, "rebuilt": rebuilt, **watched(gather(gamma, n))}
 
 
@@ -125,3 +128,5 @@ def start(network: Network, z: Tensor, seed: int) -> None:
     network.shares.data.copy_(torch.from_numpy(fitted.weights_).log())
     network.mu.data.copy_(torch.from_numpy(fitted.means_))
     network.log_var_c.data.copy_(torch.from_numpy(fitted.covariances_).log())
+    network.log_var.weight.data.zero_()  # and draw z as far from its mean as codes are from their component's
+    network.log_var.bias.data.copy_(torch.from_numpy(fitted.weights_ @ fitted.covariances_).log())

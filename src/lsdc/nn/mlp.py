@@ -21,9 +21,8 @@ def mlp(shape: tuple[int, ...], width: float = 1.0, sizes: tuple[int, ...] = (50
 
 def coder(shape: tuple[int, ...], width: float = 1.0) -> Backbone:
     """DEC's encoder d-500-500-2000-10: ReLU but for the code, which is linear."""
-    hidden = list(mlp((prod(shape),), width).stages)
-    layer = nn.Linear(hidden[-1][0].out_features, N_CODE)  # type: ignore[index]
-    return _backbone([*hidden, nn.Sequential(layer)], N_CODE, shape)
+    hidden = mlp(shape, width)
+    return Backbone([*hidden.stages, nn.Sequential(nn.Linear(hidden.n_features, N_CODE))], N_CODE)
 
 
 def mlp_norm(shape: tuple[int, ...], width: float = 1.0, sizes: tuple[int, ...] = (1200, 1200)) -> Backbone:

@@ -1,0 +1,34 @@
+"""What the documentation shows, runs."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+
+import lsdc
+from lsdc import METHODS
+from lsdc.metrics import clustering_accuracy
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def test_the_method_of_the_example_works(tmp_path, monkeypatch):
+    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "adding-things.md").read_text(), re.DOTALL)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 40
+    names: dict = {"__name__": "example"}
+    exec(compile(code, "adding-things.md", "exec"), names)
+    monkeypatch.setitem(METHODS, "self-label", names["SelfLabel"])
+    X, y = make_blobs(300, 5, centers=3, random_state=0)
+    model = names["SelfLabel"](3, random_state=0).fit(X)
+    assert clustering_accuracy(y, model.labels_) > 0.9
+    model.save(tmp_path / "model.safetensors")
+    assert np.array_equal(lsdc.load(tmp_path / "model.safetensors").predict_proba(X), model.predict_proba(X))
+    with pytest.raises(lsdc.InputError, match="self-label takes images and dense vectors, not texts; methods that do"):
+        names["SelfLabel"](2).fit(["a text", "another one", "third words"])
+
+
+def test_every_method_has_a_row():
+    rows = (DOCS / "methods.md").read_text()
+    assert all(f"| `{name}` |" in rows for name in METHODS)
