@@ -2,7 +2,12 @@
 
 Blobs of 3 to 40 clusters in 300 and 2,000 samples, with standard deviations of 1 to 2.5. For each number of features:
 ACC of the level that ``natural`` takes, of the coarsest with two clusters or more, and of the best one by the labels.
+With ``--large`` instead: the time and the peak memory of 100,000 samples of 64 features.
 """
+
+import resource
+import sys
+import time
 
 import numpy as np
 import torch
@@ -32,5 +37,15 @@ def main():
             print(f"| {metric} | {d} | {means} | {len(rows)} |")
 
 
+def large():
+    torch.set_num_threads(1)
+    f = torch.randn(100_000, 64, generator=torch.Generator().manual_seed(0))
+    started = time.perf_counter()
+    n = len(finch_partitions(f))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"100,000 x 64: {n} partitions, {time.perf_counter() - started:.0f} s, peak {peak:.2f} GB (at most 2)")
+    sys.exit(peak > 2)
+
+
 if __name__ == "__main__":
-    main()
+    large() if "--large" in sys.argv else main()

@@ -167,13 +167,8 @@ def peak_bytes(call):
 
 
 def test_two_blocks_of_100_000_samples_stay_under_1_gb():
-    """What is alive at once is the same for all blocks; the next test runs them all."""
+    """What is alive at once is the same for all blocks; ``benchmarks/finch.py --large`` runs them all."""
     assert peak_bytes('nearest_among(f[:2049], f, 1, "cosine")') < 2**30
-
-
-@pytest.mark.slow
-def test_100_000_samples_stay_under_2_gb():
-    assert peak_bytes("assert finch_partitions(f)[-1].labels.eq(0).all()") < 2 * 2**30
 
 
 # ---- the estimator ------------------------------------------------------------------------------------------
