@@ -22,7 +22,7 @@ def stored(name, scale="cpu"):
 
 
 def test_results_are_there():
-    assert {file.stem for file in WRITTEN} >= {"table1-cpu", "reuters-cpu"}
+    assert {file.stem for file in WRITTEN} >= {"table1-cpu", "reuters-cpu", "ablation-cpu", "ablation-extra-cpu"}
 
 
 @pytest.mark.parametrize("file", CELLS, ids=lambda file: file.stem)
