@@ -390,3 +390,8 @@ def test_help_and_version(tmp_path):
     assert "lsdc fit digits" in lsdc("--help", cwd=tmp_path).stdout
     assert "--resume" in inside("fit", "--help", cwd=tmp_path).stdout
     assert inside("--version", cwd=tmp_path).stdout.startswith("lsdc 0.")
+
+
+def test_commands_that_share_no_work_refuse_several_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr("lsdc.parallel.size", lambda: 2)
+    refused(inside("list", "methods", cwd=tmp_path), "torchrun", "lsdc list alone")

@@ -291,3 +291,18 @@ main(["fit", "blobs", "--out", "run", "--set", "pretext=none"])
     assert process.returncode == code
     assert text.splitlines()[-1] == "stopped before there was anything to keep"
     assert not list((tmp_path / "run").rglob("*.tmp"))
+
+
+def test_a_signal_in_the_last_moment_is_not_lost(tmp_path):
+    """Ctrl-C while the last epoch is told of: it still stops, and everything is kept."""
+
+    def monitor(progress):
+        if progress.record is not None and progress.epoch == progress.epochs:
+            signal.raise_signal(signal.SIGINT)
+
+    run = Run.create(tmp_path / "run")
+    run.start({"method": "cliff"}, {"n_clusters": 1}, {})
+    with pytest.raises(KeyboardInterrupt):
+        cliff(0.1, run, monitor)
+    assert len(run.read_metrics()) == 3
+    assert len(cliff(0.1, run)) == 3

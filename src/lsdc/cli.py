@@ -74,6 +74,10 @@ def start(
         print(f"lsdc {lsdc.__version__}")
     elif context.invoked_subcommand is None:
         print(context.get_help())
+    elif parallel.size() > 1 and context.invoked_subcommand not in ("fit", "predict"):
+        raise InputError(
+            f"torchrun shares the work of fit and predict only; call lsdc {context.invoked_subcommand} alone"
+        )
 
 
 @app.command()

@@ -133,6 +133,8 @@ def train(
             last = stage.history[-1]
             if not ("collapsed" in last.get("warned", ()) and stage.retry(f"collapsed in epoch {last['epoch']}")):
                 stage.finish_epoch()
+        if parallel.any_of(interrupt.asked is not None):  # after the last step; its epoch is kept already
+            interrupt.finish()
     stage.module.eval()
     return stage.history
 
