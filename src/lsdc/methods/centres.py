@@ -4,8 +4,13 @@ import torch
 from torch import Tensor, nn
 
 
+def centre_logits(f: Tensor, centres: Tensor, variance: Tensor | float) -> Tensor:
+    """Logits of equal round Gaussians at the centres (decision 23)."""
+    return (f @ centres.T - centres.square().sum(1) / 2) / variance
+
+
 class Centres(nn.Module):
-    """Logits of equal round Gaussians at the centres (decision 23); nothing in it is trained."""
+    """The logits of centres that are moved, not trained."""
 
     centres: Tensor
     variance: Tensor
@@ -16,8 +21,7 @@ class Centres(nn.Module):
         self.register_buffer("variance", torch.ones(()))
 
     def forward(self, f: Tensor) -> Tensor:
-        nearness = f @ self.centres.T - self.centres.square().sum(1) / 2
-        return nearness / self.variance
+        return centre_logits(f, self.centres, self.variance)
 
     @torch.no_grad()
     def move_to(self, f: Tensor, labels: Tensor) -> None:

@@ -9,7 +9,8 @@ from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch
 from lsdc.data.sources import Data
 from lsdc.functional import dac_labels, dac_pair_loss, dac_thresholds
-from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings, watched
+from lsdc.methods.deep import assigned
+from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.network import Network, normed_logits
 from lsdc.parallel import gather
@@ -33,7 +34,7 @@ class Adaptive(DeepObjective):
             "loss": loss,
             "selected": selected.float().mean(),
             "alike": (alike * selected).mean(),
-            **watched(p_plain),
+            **assigned(p_plain),
         }
 
 
@@ -54,14 +55,8 @@ class DAC(DeepEstimator):
         Self-supervised pretraining, none by default, and changes to its training.
     epochs : int or "auto"
         Passes over the data; the thresholds move with them.
-    batch_size, lr
-        The training of the clustering stage.
-    random_state : int, RandomState or None
-        The same number gives the same labels, to the bit, on the same machine (and threads).
-    device : {"auto", "cpu", "cuda"}
-        Where to compute.
-    n_workers : int
-        Threads that fetch batches ahead; any number gives the same result.
+    batch_size, lr, random_state, device, n_workers
+        As those of ``LSDC``.
 
     Attributes
     ----------

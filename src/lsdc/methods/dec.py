@@ -11,7 +11,8 @@ from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch
 from lsdc.data.sources import Data
 from lsdc.functional import kl_to_target, soft_assignment, target_distribution
-from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings, watched
+from lsdc.methods.deep import assigned
+from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.network import Output
 from lsdc.parallel import gather, mean
@@ -62,10 +63,10 @@ class Refinement(DeepObjective):
         z, _, q = self.network(x)
         kl = mean(kl_to_target(self.rows("target", batch), q), len(x), n)
         if not self.rebuilds:
-            return {"loss": self.weight * kl, "kl": kl, "changed": self.kept.changed, **watched(gather(q, n))}
+            return {"loss": self.weight * kl, "kl": kl, "changed": self.kept.changed, **assigned(gather(q, n))}
         lost = mean(nn.functional.mse_loss(decode(self.network.decoder, z), x.flatten(1)), len(x), n)
         loss = lost + self.weight * kl
-        return {"loss": loss, "kl": kl, "rebuilt": lost, "changed": self.kept.changed, **watched(gather(q, n))}
+        return {"loss": loss, "kl": kl, "rebuilt": lost, "changed": self.kept.changed, **assigned(gather(q, n))}
 
 
 class AutoencoderEstimator(DeepEstimator):
@@ -117,14 +118,8 @@ class DEC(AutoencoderEstimator):
         Changes to the pretraining, e.g. ``{"epochs": 20}``; the layers are trained one by one in its first half.
     epochs : int or "auto"
         Most passes over the data; it ends when fewer than 0.1 % of the samples change their cluster.
-    batch_size, lr
-        The training of the clustering stage.
-    random_state : int, RandomState or None
-        The same number gives the same labels, to the bit, on the same machine (and threads).
-    device : {"auto", "cpu", "cuda"}
-        Where to compute.
-    n_workers : int
-        Threads that fetch batches ahead; any number gives the same result.
+    batch_size, lr, random_state, device, n_workers
+        As those of ``LSDC``.
 
     Attributes
     ----------

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import torch
 from pydantic import ValidationError
-from torch import nn
+from torch import Tensor, nn
 
 from lsdc import parallel
 from lsdc.data.augment import AUGMENTATIONS, Views, build_views
@@ -64,6 +64,14 @@ def validated_plan(values: dict[str, Any], changes: Any, name: str = "pretext_pl
     if not isinstance(changes or {}, dict):
         raise InputError(f"{name} must be a dict such as {{'epochs': 20}}, got {changes!r}")
     return validated(Plan, {**values, **(changes or {})}, f"{name}.")
+
+
+@torch.no_grad()
+def assigned(p: Tensor) -> dict[str, Tensor]:
+    """What the health checks look at, from the probabilities of a whole batch: cluster shares and confidence."""
+    confidence, cluster = p.max(1)
+    shares = torch.bincount(cluster, minlength=p.shape[1]) / len(p)
+    return {"shares": shares, "confident": (confidence > 0.9).float().mean()}
 
 
 def build_backbone(name: Any, views: Views, width: float, seed: int) -> Backbone:

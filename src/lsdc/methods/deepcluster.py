@@ -13,7 +13,8 @@ from lsdc.data.sampler import Batch
 from lsdc.data.sources import Data
 from lsdc.functional import uniform_over_clusters, whitening
 from lsdc.methods.centres import Centres
-from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings, watched
+from lsdc.methods.deep import assigned
+from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings
 from lsdc.metrics import nmi
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.network import Output, seeded
@@ -91,7 +92,7 @@ class Alternation(DeepObjective):
         logits = self.network.classifier(self.network.backbone(self.views.augment(x, batch.rng)))
         loss = mean(F.cross_entropy(logits, self.kept.labels[drawn]), len(x), n)
         p = F.one_hot(self.rows("labels", batch), logits.shape[1]).to(logits.dtype)
-        shares = watched(gather(p, n))["shares"]
+        shares = assigned(gather(p, n))["shares"]
         return {"loss": loss, "agreement": self.kept.agreement, "shares": shares}
 
 
@@ -114,14 +115,8 @@ class DeepCluster(DeepEstimator):
         Self-supervised pretraining, none by default, and changes to its training.
     epochs : int or "auto"
         Passes over the data, each with new labels.
-    batch_size, lr
-        The training of the clustering stage.
-    random_state : int, RandomState or None
-        The same number gives the same labels, to the bit, on the same machine (and threads).
-    device : {"auto", "cpu", "cuda"}
-        Where to compute.
-    n_workers : int
-        Threads that fetch batches ahead; any number gives the same result.
+    batch_size, lr, random_state, device, n_workers
+        As those of ``LSDC``.
 
     Attributes
     ----------

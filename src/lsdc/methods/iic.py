@@ -12,7 +12,8 @@ from lsdc.data.augment import Augment, Views
 from lsdc.data.sampler import Batch
 from lsdc.data.sources import Data
 from lsdc.functional import iic_loss, sobel
-from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings, watched
+from lsdc.methods.deep import assigned
+from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.network import Network, normed_logits
 from lsdc.parallel import gather
@@ -56,7 +57,7 @@ class MutualInformation(DeepObjective):
         ]
         losses = torch.stack(each)
         with torch.no_grad():
-            shown = watched(gather(heads(f).softmax(1), n))
+            shown = assigned(gather(heads(f).softmax(1), n))
         return {"loss": losses.mean(), "main" if is_main else "over": losses, **shown}
 
     def prepare(self, history: list[Record]) -> bool:
@@ -84,14 +85,8 @@ class IIC(DeepEstimator):
         Self-supervised pretraining, none by default, and changes to its training.
     epochs : int or "auto"
         Passes over the data, by turns for the one and the other kind of heads.
-    batch_size, lr
-        The training of the clustering stage.
-    random_state : int, RandomState or None
-        The same number gives the same labels, to the bit, on the same machine (and threads).
-    device : {"auto", "cpu", "cuda"}
-        Where to compute.
-    n_workers : int
-        Threads that fetch batches ahead; any number gives the same result.
+    batch_size, lr, random_state, device, n_workers
+        As those of ``LSDC``.
 
     Attributes
     ----------

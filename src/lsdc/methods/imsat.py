@@ -9,7 +9,8 @@ from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch, draw
 from lsdc.data.sources import Data
 from lsdc.functional import information_loss, local_radius, vat_loss
-from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings, watched
+from lsdc.methods.deep import assigned
+from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.network import Network
 from lsdc.nn.norm import frozen_statistics
@@ -36,7 +37,7 @@ class InformationMaximisation(DeepObjective):
         smooth, p = mean(smooth, len(x), n), gather(p, n)
         information = information_loss(p)
         loss = smooth + WEIGHT * information
-        return {"loss": loss, "smoothness": smooth, "information": -information, **watched(p)}
+        return {"loss": loss, "smoothness": smooth, "information": -information, **assigned(p)}
 
     def _logits(self, x: Tensor) -> Tensor:
         logits: Tensor = self.network(x).logits
@@ -60,14 +61,8 @@ class IMSAT(DeepEstimator):
         Self-supervised pretraining, none by default, and changes to its training.
     epochs : int or "auto"
         Passes over the data.
-    batch_size, lr
-        The training of the clustering stage.
-    random_state : int, RandomState or None
-        The same number gives the same labels, to the bit, on the same machine (and threads).
-    device : {"auto", "cpu", "cuda"}
-        Where to compute.
-    n_workers : int
-        Threads that fetch batches ahead; any number gives the same result.
+    batch_size, lr, random_state, device, n_workers
+        As those of ``LSDC``.
 
     Attributes
     ----------

@@ -117,14 +117,8 @@ class JULE(DeepEstimator):
         Self-supervised pretraining, none by default, and changes to its training.
     epochs : int or "auto"
         Passes over the data, in as many periods as merging 90 % of the clusters at a time takes.
-    batch_size, lr
-        The training of the clustering stage.
-    random_state : int, RandomState or None
-        The same number gives the same labels, to the bit, on the same machine (and threads).
-    device : {"auto", "cpu", "cuda"}
-        Where to compute.
-    n_workers : int
-        Threads that fetch batches ahead; any number gives the same result.
+    batch_size, lr, random_state, device, n_workers
+        As those of ``LSDC``.
 
     Attributes
     ----------

@@ -11,6 +11,7 @@ from torch import Tensor
 from lsdc.data.sources import Data, flat
 from lsdc.errors import InputError
 from lsdc.methods.base import Arrays, Estimator, whole_number
+from lsdc.methods.centres import centre_logits
 from lsdc.methods.deep import validated
 from lsdc.methods.persist import match
 from lsdc.training.loop import Context
@@ -82,8 +83,7 @@ class KMeans(Estimator):
         centres = torch.from_numpy(self.cluster_centers_)
         for x in data.chunks():
             f = x.flatten(1)
-            nearness = f @ centres.T - centres.square().sum(1) / 2
-            yield f.numpy(), (nearness / float(self.variance_)).softmax(1).numpy()
+            yield f.numpy(), centre_logits(f, centres, float(self.variance_)).softmax(1).numpy()
 
     def _state(self) -> dict[str, Tensor]:
         return {"centres": torch.from_numpy(self.cluster_centers_), "variance": torch.tensor(self.variance_)}

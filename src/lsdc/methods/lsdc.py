@@ -22,7 +22,7 @@ from lsdc.functional import (
     positive_weight,
     rampup,
 )
-from lsdc.methods.deep import build_backbone, part, pretrain, views_of
+from lsdc.methods.deep import assigned, build_backbone, part, pretrain, views_of
 from lsdc.methods.memory import Memory
 from lsdc.methods.settings import Settings, bind_similarity, maturity, resolve, stored, with_functions
 from lsdc.methods.trained import NetworkEstimator
@@ -113,11 +113,9 @@ def leading_directions(data: Data, seed: int) -> Tensor:
 @torch.no_grad()
 def watched(f: Tensor, p: Tensor, A: Tensor) -> dict[str, Tensor]:
     """What the health checks look at: cluster shares, confidence, density of A, spread of the features."""
-    confidence, cluster = p.max(1)
     spread = f.var(0, correction=0).sum() / f.square().sum(1).mean().clamp(min=1e-30)
     return {
-        "shares": torch.bincount(cluster, minlength=p.shape[1]) / len(p),
-        "confident": (confidence > 0.9).float().mean(),
+        **assigned(p),
         "density": A.mean(),
         "spread": spread.sqrt(),
         "scale": f.var(0, correction=0).sum().sqrt(),

@@ -95,14 +95,6 @@ class DeepObjective(ABC):
         return examine(record, history, self.settings.plan.epochs)
 
 
-@torch.no_grad()
-def watched(p: Tensor) -> dict[str, Tensor]:
-    """What the health checks look at, from the probabilities of a whole batch."""
-    confidence, cluster = p.max(1)
-    shares = torch.bincount(cluster, minlength=p.shape[1]) / len(p)
-    return {"shares": shares, "confident": (confidence > 0.9).float().mean()}
-
-
 class DeepEstimator(NetworkEstimator):
     """Parameters, settings and stages of a deep method; it adds ``_defaults``, ``_network`` and ``_objective``."""
 

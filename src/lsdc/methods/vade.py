@@ -11,7 +11,8 @@ from lsdc.data.sampler import Batch, draw
 from lsdc.data.sources import Data
 from lsdc.functional import Mixture, mixture_log_density, reparameterise, responsibilities, vade_loss
 from lsdc.methods.dec import AutoencoderEstimator
-from lsdc.methods.neural import DeepObjective, Settings, watched
+from lsdc.methods.deep import assigned
+from lsdc.methods.neural import DeepObjective, Settings
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.network import Output
 from lsdc.parallel import gather, mean
@@ -65,7 +66,7 @@ class Evidence(DeepObjective):
         lost = error * max(x[0].numel(), FEWEST)
         loss = mean(vade_loss(lost, m, log_var, gamma, self.network.mixture), len(x), n)
         rebuilt = mean(error.mean(), len(x), n)
-        return {"loss": loss, "rebuilt": rebuilt, **watched(gather(gamma, n))}
+        return {"loss": loss, "rebuilt": rebuilt, **assigned(gather(gamma, n))}
 
 
 class VaDE(AutoencoderEstimator):
@@ -84,14 +85,8 @@ class VaDE(AutoencoderEstimator):
         Changes to the pretraining, e.g. ``{"epochs": 20}``; the layers are trained one by one in its first half.
     epochs : int or "auto"
         Passes over the data.
-    batch_size, lr
-        The training of the clustering stage.
-    random_state : int, RandomState or None
-        The same number gives the same labels, to the bit, on the same machine (and threads).
-    device : {"auto", "cpu", "cuda"}
-        Where to compute.
-    n_workers : int
-        Threads that fetch batches ahead; any number gives the same result.
+    batch_size, lr, random_state, device, n_workers
+        As those of ``LSDC``.
 
     Attributes
     ----------
