@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 from PIL import Image
 
 from lsdc.cli import main
+from lsdc.methods import METHODS
 
 QUICK = ["--set", "epochs=2", "--set", "pretext_plan.epochs=1", "--set", "width=0.1"]
 
@@ -81,6 +83,23 @@ def test_fit_leaves_a_whole_run(fitted):
     assert "run folder: runs/digits" in result.stdout
     assert "lsdc evaluate runs/digits" in result.stdout
     assert "clusters alive" in result.stderr
+
+
+@pytest.mark.filterwarnings("ignore::lsdc.errors.HealthWarning")
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_from_fit_to_labels_of_new_data(method, tmp_path):
+    X = np.random.default_rng(0).normal(size=(90, 5)) + np.repeat([[0.0], [6], [12]], 30, axis=0)
+    np.save(tmp_path / "x.npy", X.astype(np.float32))
+    known = METHODS[method]().get_params()
+    words = [word for word in ("epochs=2", "width=0.1", "pretext_plan.epochs=1") if re.split("[.=]", word)[0] in known]
+    options = [part for word in words for part in ("--set", word)]
+    fitted = inside("fit", "x.npy", "--clusters", 3, "--method", method, *options, cwd=tmp_path)
+    assert fitted.returncode == 0, fitted.stderr
+    assert "run folder: runs/x" in fitted.stdout
+    assert (tmp_path / "runs" / "x" / "report.html").stat().st_size > 1000
+    again = inside("predict", "runs/x", "x.npy", "--out", "new.csv", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "new.csv").read_text() == (tmp_path / "runs" / "x" / "labels.csv").read_text()
 
 
 def test_no_pickle_in_a_run(fitted):

@@ -20,8 +20,9 @@ from lsdc.experiments import cells, figures, tables
 from lsdc.experiments.cells import Cell
 from lsdc.experiments.recipes import CPU, LABELLINGS, PAPER, labelling
 from lsdc.experiments.reproduce import grid
+from lsdc.experiments.sharing import CellRun
 from lsdc.functional import closest, knn
-from lsdc.methods import LSDC
+from lsdc.methods import DEC, IDEC, LSDC, VaDE
 from lsdc.training.run import Run
 
 
@@ -284,17 +285,28 @@ def test_cells_of_one_seed_share_a_pretext_and_end_as_if_they_did_not(tmp_path):
     small = {"pretext_plan": {"epochs": 2}, "epochs": 1, "random_state": 3}
     folders = [tmp_path / "runs" / name for name in ("a", "b")]
     alone = LSDC(10, **small, composition="none").fit(data)
-    LSDC(10, **small).fit(data, run=cells.CellRun(folders[0]))
+    LSDC(10, **small).fit(data, run=CellRun(folders[0]))
     shared = list((tmp_path / "runs" / "pretexts").iterdir())
     assert len(shared) == 1
     stamp = shared[0].stat().st_mtime_ns
-    second = LSDC(10, **small, composition="none").fit(data, run=cells.CellRun(folders[1]))
+    second = LSDC(10, **small, composition="none").fit(data, run=CellRun(folders[1]))
     assert shared[0].stat().st_mtime_ns == stamp  # it was not trained again
     assert (second.predict_proba(data.X) == alone.predict_proba(data.X)).all()
-    assert [r["stage"] for r in cells.CellRun(folders[1]).read_metrics()] == ["pretext", "pretext", "clustering"]
-    other = LSDC(10, **{**small, "random_state": 4}).fit(data, run=cells.CellRun(tmp_path / "runs" / "c"))
+    assert [r["stage"] for r in CellRun(folders[1]).read_metrics()] == ["pretext", "pretext", "clustering"]
+    other = LSDC(10, **{**small, "random_state": 4}).fit(data, run=CellRun(tmp_path / "runs" / "c"))
     assert other.seed_ == 4
     assert len(list((tmp_path / "runs" / "pretexts").iterdir())) == 2
+
+
+@pytest.mark.filterwarnings("ignore::lsdc.errors.HealthWarning")
+def test_methods_on_a_stacked_autoencoder_share_it_and_end_as_if_they_did_not(tmp_path):
+    data = load("digits")
+    small = {"pretext_plan": {"epochs": 2}, "epochs": 1, "random_state": 3}
+    for method in (DEC, IDEC, VaDE):
+        alone = method(10, **small).fit(data)
+        shared = method(10, **small).fit(data, run=CellRun(tmp_path / "runs" / method.method))
+        assert (shared.predict_proba(data.X) == alone.predict_proba(data.X)).all()
+        assert len(list((tmp_path / "runs" / "pretexts").iterdir())) == 1
 
 
 @pytest.mark.slow

@@ -12,11 +12,10 @@ from sklearn.preprocessing import normalize
 from lsdc.data.datasets import DATASETS, Dataset, load
 from lsdc.data.sources import Data, describe, flat
 from lsdc.errors import InputError
-from lsdc.experiments import measure
+from lsdc.experiments import measure, sharing
 from lsdc.experiments.engine import Monitor
 from lsdc.experiments.recipes import SCALES, merged, recipe
 from lsdc.experiments.results import described, has_scores, is_interrupted, of_today, parsed, save, settings_of
-from lsdc.experiments.sharing import CellRun
 from lsdc.experiments.tables import VARIANTS, changes
 from lsdc.methods import LSDC, METHODS, Estimator
 from lsdc.methods.lsdc import leading_directions
@@ -115,10 +114,12 @@ def config(cell: Cell, about: dict[str, Any]) -> dict[str, Any]:
     return {**found, **starts, "data": about}
 
 
-def has_pretext(cell: Cell, about: dict[str, Any]) -> bool:
-    """Whether a cell trains LSD-C's pretext before it clusters."""
+def pretext(cell: Cell, about: dict[str, Any]) -> str:
+    """Cells of the same key share a pretext; empty if they have none."""
     model = build(cell, about)
-    return isinstance(model, LSDC) and settings_of(model, about)["pretext"] != "none"
+    settings = settings_of(model, about)
+    shared = {"method": model.method, "seed": cell.seed, "settings": settings, "data": about}
+    return sharing.pretext_key(shared) if sharing.has_pretext(settings) else ""
 
 
 PARTS = ("dataset", "variant", "scale", "class_names", "confusion", "confusion_confident")  # beside ``results.KEYS``
@@ -159,8 +160,8 @@ def run(cell: Cell, root: Path, out: Path, device: str = "auto", monitor: Monito
     about, variant = described(dataset), VARIANTS[cell.variant]
     decided = config(cell, about)
     model = build(cell, about).set_params(device=device)
-    resume = is_interrupted(CellRun(cell.folder(out)), model, settings_of(model, about), about)
-    folder = CellRun(cell.folder(out), overwrite=not resume)  # what is there of another time is of no use
+    resume = is_interrupted(sharing.CellRun(cell.folder(out)), model, settings_of(model, about), about)
+    folder = sharing.CellRun(cell.folder(out), overwrite=not resume)  # what is there of another time is of no use
     X = dataset if variant.on != "directions" else directions(dataset.X, cell.seed)
     epochs, wall, said = measure.timed(model, X, folder, resume, monitor)
     spent, history = epochs or wall, measure.curves(model)

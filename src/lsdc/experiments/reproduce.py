@@ -9,11 +9,10 @@ from typing import Any
 from lsdc.data.datasets import DATASETS
 from lsdc.errors import InputError, unknown
 from lsdc.experiments import cells as cells_
-from lsdc.experiments.cells import Cell, has_pretext
+from lsdc.experiments.cells import Cell, pretext
 from lsdc.experiments.engine import Place, State, run_all
 from lsdc.experiments.recipes import SCALES
 from lsdc.experiments.results import described
-from lsdc.experiments.sharing import pretext_key
 from lsdc.experiments.tables import VARIANTS, Row, belongs, check, columns, latex, markdown, summarise
 from lsdc.training.checkpoint import write_atomic
 
@@ -30,7 +29,7 @@ def grid(
         for seed in range(seeds)
         for variant in columns(name, dataset, methods)
     ]
-    return [c for c in cells if VARIANTS[c.variant].on != "pretext" or has_pretext(c, abouts[c.dataset])]
+    return [c for c in cells if VARIANTS[c.variant].on != "pretext" or pretext(c, abouts[c.dataset])]
 
 
 def look(name: str, datasets: Sequence[str], scale: str, root: Path, samples: int | None = None) -> Abouts:
@@ -55,7 +54,7 @@ def reproduce(
 ) -> tuple[list[Row], State]:
     """Run the cells of a table that are not there yet, and write OUT/TABLE-SCALE.md, .tex and .json."""
     pending = [cell for cell in wanted if cells_.read(cell, place.out, abouts[cell.dataset]) is None]
-    keys = {cell.name: _pretext(cell, abouts[cell.dataset]) for cell in pending}
+    keys = {cell.name: pretext(cell, abouts[cell.dataset]) for cell in pending}
     state = State(len(wanted), len(wanted) - len(pending))
     rows = write(name, scale, place.out, state.failed, tuple(abouts))
 
@@ -64,12 +63,6 @@ def reproduce(
 
     run_all(pending, state, place, keys=keys, watch=watch, ended=ended)
     return rows, state
-
-
-def _pretext(cell: Cell, about: dict[str, Any]) -> str:
-    """Cells of the same key share a pretext; empty if there is none to wait for."""
-    decided = {"seed": cell.seed, **cells_.config(cell, about)}
-    return pretext_key(decided) if has_pretext(cell, about) else ""
 
 
 def write(

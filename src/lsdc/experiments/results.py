@@ -10,9 +10,8 @@ import scipy.sparse as sp
 from lsdc.data.datasets import Dataset
 from lsdc.data.sources import sample_shape
 from lsdc.errors import InputError
-from lsdc.methods import LSDC, Estimator
-from lsdc.methods.persist import digest, plain
-from lsdc.methods.settings import resolve
+from lsdc.methods import Estimator
+from lsdc.methods.persist import digest
 from lsdc.training.checkpoint import write_atomic
 from lsdc.training.run import Run, is_run
 
@@ -20,7 +19,6 @@ KEYS = (
     *("title", "n", "seed", "scores", "alive", "sizes", "seconds", "warnings"),
     *("config", "environment", "history"),
 )
-RUNTIME = ("random_state", "device", "n_workers")  # parameters that say where and with which seed, not what is run
 
 
 def described(dataset: Dataset) -> dict[str, Any]:
@@ -32,11 +30,8 @@ def described(dataset: Dataset) -> dict[str, Any]:
 
 
 def settings_of(model: Estimator, about: dict[str, Any]) -> dict[str, Any]:
-    """All that decides a fit but the seed: what LSD-C's parameters come to, the parameters of the others."""
-    if isinstance(model, LSDC):
-        found = resolve(model.get_params(), tuple(about["shape"]), about["n"], about["sparse"])
-        return found.model_dump(mode="json")
-    return {name: plain(value) for name, value in model.get_params().items() if name not in RUNTIME}
+    """All that decides a fit on the data described but the seed."""
+    return model.resolved(tuple(about["shape"]), about["n"], about["sparse"])
 
 
 def is_interrupted(folder: Run, model: Estimator, settings: dict[str, Any], about: dict[str, Any]) -> bool:
@@ -44,12 +39,9 @@ def is_interrupted(folder: Run, model: Estimator, settings: dict[str, Any], abou
     if not is_run(folder.path) or not (folder.path / "checkpoint").exists():
         return False
     stored = folder.read_json("config.json")
-    if isinstance(model, LSDC):
-        same = [stored["settings"] == settings]
-    else:
-        same = [stored["params"].get(key) == value for key, value in settings.items()]
-    same += [stored.get("method") == model.method, stored.get("behaviour") == model.behaviour]
-    return all(same) and stored["seed"] == model.random_state and stored["data"].get("digest") == about["digest"]
+    same = stored["settings"] == settings and stored.get("method") == model.method
+    same = same and stored.get("behaviour") == model.behaviour
+    return same and stored["seed"] == model.random_state and stored["data"].get("digest") == about["digest"]
 
 
 def parsed(file: Path, command: str, whole: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:

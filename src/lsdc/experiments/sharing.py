@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from lsdc.methods import METHODS
 from lsdc.training.checkpoint import Checkpoint, write_atomic
 from lsdc.training.run import Run
 
@@ -25,8 +26,7 @@ class CellRun(Run):
             write_atomic(self._shared(), checkpoint.to_bytes({"stage": stage}))
 
     def _shares(self) -> bool:
-        """Whether what decides its pretext is known: that of LSD-C."""
-        return bool(self._config()["method"] == "lsdc")
+        return has_pretext(self._config()["settings"])
 
     def _epochs(self) -> int:
         return int(self._config()["settings"]["pretext_plan"]["epochs"])
@@ -38,14 +38,14 @@ class CellRun(Run):
         return self.path.parent / "pretexts" / f"{pretext_key(self._config())}.safetensors"
 
 
+def has_pretext(settings: dict[str, Any]) -> bool:
+    """Whether something is trained before the clustering."""
+    return bool(settings.get("pretext", "none") != "none")
+
+
 def pretext_key(config: dict[str, Any]) -> str:
     """A name for everything that decides how a pretext ends."""
-    settings, data = config["settings"], config["data"]
-    network = {name: settings["architecture"][name] for name in ("backbone", "width", "augment")}
-    parts = [
-        config["seed"],
-        [data.get(name) for name in ("n", "shape", "digest", "pretext_n", "pretext_digest")],
-        network,
-    ]
-    text = json.dumps([*parts, settings["pretext"], settings["pretext_plan"]], sort_keys=True)
+    method, data = METHODS[config["method"]], config["data"]
+    content = [data.get(name) for name in ("n", "shape", "digest", "pretext_n", "pretext_digest")]
+    text = json.dumps([config["seed"], content, method.pretext_settings(config["settings"])], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -29,6 +29,7 @@ from lsdc.training.run import Run
 
 Path_ = str | os.PathLike[str]
 KINDS = ("images", "dense vectors", "sparse vectors", "texts")
+RUNTIME = ("random_state", "device", "n_workers")  # parameters that say where and with which seed, not what is run
 Arrays = Iterator[tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 
@@ -55,9 +56,18 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     # ---- what a method provides ---------------------------------------------------------------------------
 
-    @abstractmethod
+    def resolved(self, shape: tuple[int, ...], n: int, sparse: bool = False) -> dict[str, Any]:
+        """All that decides a fit on ``n`` samples of ``shape`` but the seed, with nothing left at "auto"."""
+        return {name: plain(value) for name, value in self.get_params().items() if name not in RUNTIME}
+
+    @classmethod
+    def pretext_settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """Those of the settings that decide how the pretext ends, the same for methods that can share one."""
+        return {}
+
     def _settings(self, data: Data) -> dict[str, Any]:
-        """Every setting of this fit, resolved for this data; raises ``InputError`` for a bad argument."""
+        """The settings of this fit; raises ``InputError`` for what cannot be fitted, before anything is written."""
+        return self.resolved(data.spec.shape, len(data), sp.issparse(data.X))
 
     @abstractmethod
     def _fit(self, data: Data, context: Context) -> None:

@@ -97,7 +97,11 @@ class AutoencoderEstimator(DeepEstimator):
 
     def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
         fixed = {"backbone": "coder", "augment": "none", "pretext": "stacked", "width": 0.5, "schedule": "constant"}
-        return {**fixed, "batch_size": 256, "pretext_steps": 1000, "pretext_least": 30}
+        return {**fixed, "batch_size": 256, "pretext_batch": 256, "pretext_steps": 3000, "pretext_least": 60}
+
+    @classmethod
+    def pretext_settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        return {**super().pretext_settings(settings), "decoder": "kept"}
 
     def _pretext(self, network: Any, settings: Settings) -> Any:
         return partial(StackedAutoencoder, decoder=network.decoder)

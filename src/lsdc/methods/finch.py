@@ -63,10 +63,10 @@ class FINCH(Estimator):
             raise InputError("the settings are not those of FINCH")
         return settings
 
-    def _settings(self, data: Data) -> dict[str, Any]:
+    def _check(self, shape: tuple[int, ...], n: int) -> None:
+        super()._check(shape, n)
         if self.metric not in METRICS:
             raise unknown("metric", self.metric, METRICS)
-        return {"n_clusters": None if self.n_clusters is None else int(self.n_clusters), "metric": self.metric}
 
     def _fit(self, data: Data, context: Context) -> None:
         self._samples = torch.cat([x.flatten(1) for x in data.chunks()])  # to the bit what prediction will see

@@ -67,9 +67,6 @@ class KMeans(Estimator):
         super()._check(shape, n)
         whole_number("n_init", self.n_init)
 
-    def _settings(self, data: Data) -> dict[str, Any]:
-        return {"n_clusters": int(self.n_clusters), "n_init": int(self.n_init)}
-
     def _fit(self, data: Data, context: Context) -> None:
         f = flat(data)
         seed = derive(context.seed, "kmeans") % 2**32

@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from sklearn.decomposition import TruncatedSVD
 from torch import Tensor, nn
@@ -265,8 +264,15 @@ class LSDC(NetworkEstimator):
         super()._check(shape, n)
         resolve(with_functions(self.get_params()), shape, n)
 
+    def resolved(self, shape: tuple[int, ...], n: int, sparse: bool = False) -> dict[str, Any]:
+        return resolve(self.get_params(), shape, n, sparse).model_dump(mode="json")
+
+    @classmethod
+    def pretext_settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        return super().pretext_settings({**settings, **settings["architecture"]})
+
     def _settings(self, data: Data) -> dict[str, Any]:
-        settings = resolve(self.get_params(), data.spec.shape, len(data), sp.issparse(data.X))
+        settings = Settings(**super()._settings(data))
         network, views = self._build(settings, seed=0)  # what cannot be built is refused before anything is written
         network.backbone.freeze(settings.architecture.n_frozen)
         pretext = part("pretext", self._part("pretext", settings.pretext), PRETEXTS)

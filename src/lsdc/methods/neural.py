@@ -164,8 +164,11 @@ class DeepEstimator(NetworkEstimator):
         if not any(isinstance(value, str) and ":" in value for value in self.get_params().values()):
             self._resolved(shape, n)  # of a function a file holds the name only, so nothing can be said
 
+    def resolved(self, shape: tuple[int, ...], n: int, sparse: bool = False) -> dict[str, Any]:
+        return self._resolved(shape, n).model_dump(mode="json")
+
     def _settings(self, data: Data) -> dict[str, Any]:
-        settings = self._resolved(data.spec.shape, len(data))
+        settings = self.settings(**super()._settings(data))
         network, views = self._build(settings, seed=0)  # what cannot be built is refused before anything is written
         pretext = part("pretext", self._pretext(network, settings), PRETEXTS)
         seeded(partial(pretext, network.backbone, views), seed=0)
@@ -190,8 +193,14 @@ class DeepEstimator(NetworkEstimator):
         rest = {name: values[name] for name in Plan.model_fields if name in values}
         batch = validated(Plan, {**rest, "epochs": 1}).batch_size
         plan = validated(Plan, {"epochs": epochs_for(values["steps"], n, batch, values["least"]), **rest})
-        before = {"batch_size": batch, "optimizer": "adam", "lr": 1e-3, "weight_decay": 0.0, "schedule": "cosine"}
-        before["epochs"] = epochs_for(values["pretext_steps"], n, batch, values["pretext_least"])
+        before = {
+            "batch_size": values.get("pretext_batch", batch),
+            "optimizer": "adam",
+            "lr": 1e-3,
+            "weight_decay": 0.0,
+            "schedule": "cosine",
+        }
+        before["epochs"] = epochs_for(values["pretext_steps"], n, before["batch_size"], values["pretext_least"])
         values |= {"plan": plan, "pretext_plan": validated_plan(before, self.pretext_plan)}
         return validated(self.settings, {name: values[name] for name in self.settings.model_fields})
 

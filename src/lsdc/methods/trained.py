@@ -30,6 +30,10 @@ class NetworkEstimator(Estimator):
     def _build(self, settings: Any, seed: int) -> tuple[Any, Views]:
         """The network with seeded weights, and how samples are shown to it."""
 
+    @classmethod
+    def pretext_settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        return {name: settings[name] for name in ("backbone", "width", "augment", "pretext", "pretext_plan")}
+
     def _part(self, name: str, resolved: str) -> Any:
         """The function given for a part, else the name that was resolved."""
         given = getattr(self, name, None)

@@ -25,6 +25,7 @@ def describe(record: dict[str, Any]) -> str:
         parts.append(f"accuracy {record['accuracy']:.0%}")
     if "shares" in record:
         parts.append(f"{record['alive']}/{len(record['shares'])} clusters alive")
+    if "confident" in record:
         parts.append(f"{record['confident']:.0%} confident")
     return " · ".join(parts)
 
