@@ -73,7 +73,7 @@ class DAC(DeepEstimator):
 
     def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
         network = {} if len(shape) == 3 else {"backbone": "mlp-norm"}
-        return {**network, "lr": 1e-3, "batch_size": 128, "steps": 600, "least": 10}
+        return {**network, "lr": 1e-3, "batch_size": 128, "steps": 600, "least": 20}
 
     def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
         return Network(backbone, normed_logits(backbone.n_features, settings.n_clusters))

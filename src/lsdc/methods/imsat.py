@@ -77,7 +77,7 @@ class IMSAT(DeepEstimator):
     method = "imsat"
 
     def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
-        training = {"lr": 2e-3, "schedule": "constant", "batch_size": 250, "steps": 350, "least": 20}
+        training = {"lr": 2e-3, "schedule": "constant", "batch_size": 250, "steps": 350, "least": 50}
         return {"backbone": "mlp-norm", "width": 0.5, "augment": "none", **training}
 
     def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
