@@ -9,11 +9,12 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from lsdc import LSDC
+from lsdc import LSDC, METHODS
 from lsdc.data.sources import Data, describe
 from lsdc.functional import COMPOSITIONS, SIMILARITIES
 from lsdc.methods.deep import build_backbone, views_of
 from lsdc.methods.lsdc import Clustering
+from lsdc.methods.neural import DeepEstimator
 from lsdc.methods.settings import resolve
 from lsdc.nn.network import seeded
 from lsdc.pretext import PRETEXTS
@@ -29,6 +30,13 @@ CLUSTERINGS = [
 ] + [("vector", "knn", "mixup", "normed"), ("vector", "sne", "none", "normed")]
 PRETRAININGS = [(kind, name) for kind in KINDS for name in ("autoencoder", "contrastive", "rotnet")]
 PRETRAININGS.remove(("vector", "rotnet"))
+
+OTHERS = [
+    (kind, name, "method")
+    for name in METHODS
+    for kind in KINDS
+    if issubclass(METHODS[name], DeepEstimator) and (kind == "image" or "sparse vectors" in METHODS[name].takes)
+]
 
 
 def samples(kind, precise):
@@ -47,6 +55,8 @@ def staged(objective, data, plan, precise):
     if precise:  # Adam divides by the size of a gradient: in single precision rounding decides where one is nearly 0
         data, plan = Precise(data.X, data.spec), plan.model_copy(update={"optimizer": "adam", "lr": 0.01})
         objective.module.double()
+    else:
+        plan = plan.model_copy(update={"optimizer": "sgd"})
     return Stage(objective, data, plan, Context(3, torch.device("cpu")))
 
 
@@ -75,14 +85,35 @@ def pretraining(kind, name, precise):
     return staged(objective, Data(X, spec), plan, precise)
 
 
+def other_method(kind, name, _, precise):
+    """The same for the clustering of another method, with what it prepares of all samples."""
+    X = samples(kind, precise)
+    model = METHODS[name](4, width=0.1, epochs=3, batch_size=BATCH, lr=0.001)
+    if "augment" in model.get_params():
+        model.set_params(augment="crop" if kind == "image" else "noise")  # as above: not in single precision only
+    model.spec_ = describe(X)
+    settings = model._resolved(model.spec_.shape, len(X))
+    network, views = model._build(settings, seed=0)
+    data = (Precise if precise else Data)(X, model.spec_)
+    if precise:
+        network.double()
+    objective = model._objective(network, views, settings, data, Context(3, torch.device("cpu")))
+    stage = staged(objective, data, settings.plan, precise)
+    assert not stage.is_done(objective.prepare)
+    return stage
+
+
 def train_all():
     """Every stage for an epoch: its record, and its weights with the gradients of its last step."""
     results = {}
-    for case, precise in product([*CLUSTERINGS, *PRETRAININGS], (False, True)):
-        stage = (clustering if len(case) == 4 else pretraining)(*case, precise)
+    makers = {**dict.fromkeys(CLUSTERINGS, clustering), **dict.fromkeys(PRETRAININGS, pretraining)}
+    makers |= dict.fromkeys(OTHERS, other_method)
+    for (case, make), precise in product(makers.items(), (False, True)):
+        stage = make(*case, precise)
         stage.epoch(Interrupt(wanted=False))
         weights = {name: tensor.numpy() for name, tensor in stage.module.state_dict().items()}
-        gradients = {f"{name}.grad": p.grad.numpy() for name, p in stage.module.named_parameters()}
+        trained = {name: p.grad for name, p in stage.module.named_parameters() if p.grad is not None}
+        gradients = {f"{name}.grad": gradient.numpy() for name, gradient in trained.items()}
         results["-".join([*case, "double" if precise else "single"])] = (stage.history[0], weights | gradients)
     return results
 

@@ -240,6 +240,21 @@ def test_links_one_way_only_do_not_merge():
     assert merge_clusters(W.to_sparse_coo().coalesce(), torch.arange(4), 2).tolist() == [0, 0, 1, 1]
 
 
+def test_small_clusters_go_first_to_where_they_link():
+    """Two pairs and an outlier, 4, that looks at 3 and at which nobody looks; the pairs look at each other a little."""
+    W = torch.zeros(5, 5)
+    for i, j, w in ((0, 1, 0.9), (2, 3, 0.9), (1, 2, 0.1)):
+        W[i, j] = W[j, i] = w
+    W[4, 3] = 0.05
+    W, labels = W.to_sparse_coo().coalesce(), torch.tensor([0, 0, 1, 1, 2])
+    assert merge_clusters(W, labels, 2).tolist() == [0, 0, 0, 0, 1]  # by affinity alone the outlier stays to the end
+    assert merge_clusters(W, labels, 2, least=2).tolist() == [0, 0, 1, 1, 1]
+    assert merge_clusters(W, labels, 1, least=2).tolist() == [0, 0, 0, 0, 0]
+    assert merge_clusters(W, labels, 3, least=2).tolist() == [0, 0, 1, 1, 2]  # no more are merged than asked for
+    islands = torch.zeros(3, 3).to_sparse_coo().coalesce()
+    assert merge_clusters(islands, torch.arange(3), 2, least=9).tolist() == [0, 0, 1]  # without links: the smallest two
+
+
 @given(seed=st.integers(0, 10**6), k=st.integers(2, 5), n_clusters=st.integers(1, 8))
 def test_merging_equals_computing_everything_anew(seed, k, n_clusters):
     f = features(seed, n=24)

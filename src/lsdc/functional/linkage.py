@@ -14,13 +14,16 @@ Row = dict[int, float]
 
 
 @torch.no_grad()
-def merge_clusters(W: Tensor, labels: Tensor, n_clusters: int, k: int = 5) -> Tensor:
+def merge_clusters(W: Tensor, labels: Tensor, n_clusters: int, k: int = 5, least: float = 0) -> Tensor:
     """Merge the best pair of clusters, by their affinity in the sparse graph ``W``, until ``n_clusters`` are left.
 
     The best is the cluster with the highest ``merge_score``, with its nearest one. If no links are left between the
-    clusters, the two smallest are merged.
+    clusters, the two smallest are merged. Clusters of fewer than ``least`` samples go first, the smallest with its
+    nearest one: outliers that nobody links to would else be left as clusters of their own.
     """
     clusters = Clusters(W, labels.tolist(), k)
+    while len(clusters.members) > n_clusters and (pair := clusters.smallest_pair(least)):
+        clusters.merge(*pair)
     while len(clusters.members) > n_clusters:
         clusters.merge(*clusters.best_pair())
     order: dict[int, int] = {}
@@ -89,6 +92,24 @@ class Clusters:
                 return c, max(row, key=lambda d: (row[d], -d))
         small, next_, *_ = sorted(self.members, key=lambda c: (len(self.members[c]), c))
         return small, next_
+
+    def smallest_pair(self, least: float) -> tuple[int, int] | None:
+        """The smallest cluster of fewer than ``least`` samples that links to any other, and its nearest."""
+        for c in sorted(self.members, key=lambda c: (len(self.members[c]), c)):
+            if len(self.members[c]) >= least:
+                return None
+            row = self.affinity[c] or self._one_way(c)
+            if row:
+                return c, max(row, key=lambda d: (row[d], -d))
+        return None
+
+    def _one_way(self, c: int) -> Row:
+        """The weight of links from a cluster to each other one."""
+        result: Row = defaultdict(float)
+        for j, w in self.into[c].items():
+            if self.label[j] != c:
+                result[self.label[j]] += w
+        return result
 
     def merge(self, a: int, b: int) -> None:
         """Make one cluster of two: the smaller one's links are added to the larger one's."""

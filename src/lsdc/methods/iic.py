@@ -21,6 +21,7 @@ from lsdc.training.health import Record
 from lsdc.training.loop import Context
 
 N_HEADS = 5  # of each kind, from different starts
+GAIN = 4.0  # of the heads' batch norm at the start: predictions sharp enough to learn from each other
 OVER = 5  # times as many clusters in the overclustering heads (MNIST: 50)
 
 
@@ -31,8 +32,8 @@ class Heads(nn.Module):
 
     def __init__(self, n_features: int, n_clusters: int) -> None:
         super().__init__()
-        self.main = nn.ModuleList(normed_logits(n_features, n_clusters) for _ in range(N_HEADS))
-        self.over = nn.ModuleList(normed_logits(n_features, OVER * n_clusters) for _ in range(N_HEADS))
+        self.main = nn.ModuleList(normed_logits(n_features, n_clusters, GAIN) for _ in range(N_HEADS))
+        self.over = nn.ModuleList(normed_logits(n_features, OVER * n_clusters, GAIN) for _ in range(N_HEADS))
         self.register_buffer("best", torch.zeros((), dtype=torch.long))
 
     def forward(self, f: Tensor) -> Tensor:

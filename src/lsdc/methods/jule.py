@@ -26,7 +26,7 @@ from lsdc.nn.backbone import Backbone
 from lsdc.nn.network import Output
 from lsdc.parallel import gather, own
 from lsdc.training import device as devices
-from lsdc.training.health import Record
+from lsdc.training.health import ALIVE, Record
 from lsdc.training.loop import Context
 
 N_FEATURES = 160
@@ -55,9 +55,10 @@ def first_clusters(f: Tensor, least: int) -> Tensor:
     return labels if int(labels.max()) + 1 >= least else torch.arange(len(f), device=f.device)
 
 
-def merged(f: Tensor, labels: Tensor, n_clusters: int) -> Tensor:
-    """Clusters merged by the links of the neighbour graph of the features."""
-    return merge_clusters(sparse_affinity(f), labels, n_clusters)
+def merged(f: Tensor, labels: Tensor, n_clusters: int, last: bool) -> Tensor:
+    """Clusters merged by the links of the neighbour graph of the features; the last ones must be alive."""
+    least = ALIVE * len(f) / n_clusters if last else 0
+    return merge_clusters(sparse_affinity(f), labels, n_clusters, least=least)
 
 
 class Unrolling(DeepObjective):
@@ -77,14 +78,14 @@ class Unrolling(DeepObjective):
             f = self.encoded()[0] if history else self.inputs()
             labels = self.kept.labels if history else first_clusters(f, self.settings.n_clusters)
             target = n_after(int(labels.max()) + 1, self.settings.n_clusters, RATE)
-            self.kept.labels = merged(f, labels, target)
+            self.kept.labels = merged(f, labels, target, last=target == self.settings.n_clusters)
             self.kept.clusters.fill_(target)
         return False
 
     def settle(self) -> None:
         """Centres of the last clusters, merged on if there are still too many."""
         f, _ = self.encoded()
-        self.network.centres.move_to(f, merged(f, self.kept.labels, self.settings.n_clusters))
+        self.network.centres.move_to(f, merged(f, self.kept.labels, self.settings.n_clusters, last=True))
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         n, labels = len(batch.indices), self.kept.labels

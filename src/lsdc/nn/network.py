@@ -65,13 +65,13 @@ def normed(n_features: int, n_clusters: int) -> nn.Module:
     return nn.Sequential(nn.BatchNorm1d(n_features, affine=False), layer)
 
 
-def normed_logits(n_features: int, n_clusters: int) -> nn.Module:
-    """A linear layer whose outputs are standardised, times 4 at the start: every cluster has its samples from then on.
+def normed_logits(n_features: int, n_clusters: int, gain: float = 1.0) -> nn.Module:
+    """A linear layer whose outputs are standardised, times ``gain``: every cluster has its samples from the start.
 
     For methods that learn from their own predictions: if those begin all alike, few clusters win it all.
     """
     norm = nn.BatchNorm1d(n_clusters)
-    nn.init.constant_(norm.weight, 4.0)
+    nn.init.constant_(norm.weight, gain)
     return nn.Sequential(nn.Linear(n_features, n_clusters), norm)
 
 
