@@ -81,10 +81,13 @@ class IMSAT(DeepEstimator):
         return {"backbone": "mlp-norm", "width": 0.5, "augment": "none", **training}
 
     def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
-        head = nn.Linear(backbone.n_features, settings.n_clusters)
-        nn.init.normal_(head.weight, std=1e-4)  # undecided at first, as in the authors' code
-        nn.init.zeros_(head.bias)
-        return Network(backbone, head)
+        network = Network(backbone, nn.Linear(backbone.n_features, settings.n_clusters))
+        layers = [m for m in network.modules() if isinstance(m, nn.Linear)]
+        for layer in layers:  # as in the authors' code: quick to move under batch norm, and undecided at first
+            scale = 1e-4 if layer is network.head else 0.1
+            nn.init.normal_(layer.weight, std=scale / layer.in_features**0.5)
+            nn.init.zeros_(layer.bias)
+        return network
 
     def _objective(self, network: Any, views: Views, settings: Any, data: Data, context: Context) -> DeepObjective:
         return InformationMaximisation(network, views, settings, data, context)
