@@ -1,11 +1,14 @@
 """The ways in which clusterings die are noticed without labels."""
 
+import re
 import warnings
 
 import pytest
 
 from lsdc.errors import HealthWarning
-from lsdc.training.health import assignment_entropy, clusters_alive, examine, symptoms
+from lsdc.methods import LSDC, METHODS, lsdc
+from lsdc.methods.trained import NetworkEstimator
+from lsdc.training.health import REMEDIES, assignment_entropy, clusters_alive, examine, symptoms
 
 GOOD = {"shares": [0.2, 0.3, 0.25, 0.25], "density": 0.25, "spread": 0.5, "epoch": 9}
 
@@ -49,6 +52,16 @@ def test_symptoms_are_named_with_what_to_try(change, kind, word):
     found = symptoms({**GOOD, "shares": [0.1] * 10, **change} if change == {"density": 1.0} else {**GOOD, **change})
     assert list(found) == [kind]
     assert word is None or word in found[kind]
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if issubclass(METHODS[name], NetworkEstimator)])
+def test_remedies_are_parameters_of_the_method(name):
+    """DEC has no balance term: nobody should be told to make it larger."""
+    remedies = lsdc.REMEDIES if name == "lsdc" else REMEDIES
+    words = {word for remedy in remedies.values() for word in re.findall("[a-z_]+", remedy)}
+    assert words & LSDC().get_params().keys() <= METHODS[name]().get_params().keys()
+    shares = {"collapsed": [0.97, 0.01, 0.01, 0.01], "dead": [0.5, 0.5, 0.0, 0.0]}
+    assert all(remedies[kind] in symptoms({**GOOD, "shares": s}, remedies)[kind] for kind, s in shares.items())
 
 
 def test_warns_once_of_what_lasts_in_the_second_half():

@@ -45,6 +45,11 @@ def _per_sample(values: Tensor, x: Tensor) -> Tensor:
     return values.reshape(-1, *[1] * (x.ndim - 1))
 
 
+def _lengths(values: float | Tensor, x: Tensor) -> Tensor:
+    """One for all samples, or one each."""
+    return _per_sample(torch.as_tensor(values, dtype=x.dtype, device=x.device), x)
+
+
 def _unit(r: Tensor) -> Tensor:
     """Each sample's direction; divided by its largest value first, as squares of tiny gradients are 0."""
     largest = r.flatten(1).abs().amax(1).clamp(min=torch.finfo(r.dtype).tiny)
@@ -55,13 +60,13 @@ def vat_direction(
     predict: Predict,
     x: Tensor,
     eps: float | Tensor,
-    xi: float = 10.0,
+    xi: float | Tensor = 10.0,
     *,
     rng: torch.Generator | None = None,
     logits: Tensor | None = None,
     noise: Tensor | None = None,
 ) -> Tensor:
-    """The perturbation of length eps_i that changes the prediction of x_i most: one power step from a random one.
+    """The perturbation of length eps_i that changes the prediction of x_i most: one power step from a random one of xi.
 
     Miyato et al. 2018, algorithm 1. Where nothing changes the prediction, the random direction stays. It is drawn, or
     given as Gaussian ``noise``.
@@ -71,18 +76,18 @@ def vat_direction(
     noise = noise.to(x)
     target = _fixed(predict, x, logits)
     with torch.enable_grad():
-        r = (xi * _unit(noise)).requires_grad_()
+        r = (_lengths(xi, x) * _unit(noise)).requires_grad_()
         (gradient,) = torch.autograd.grad(_divergence(target, predict(x + r)), r)
     felt = gradient.flatten(1).abs().amax(1) > 0
     direction = _unit(torch.where(_per_sample(felt, x), gradient, noise))
-    return _per_sample(torch.as_tensor(eps, dtype=x.dtype, device=x.device), x) * direction
+    return _lengths(eps, x) * direction
 
 
 def vat_loss(
     predict: Predict,
     x: Tensor,
     eps: float | Tensor,
-    xi: float = 10.0,
+    xi: float | Tensor = 10.0,
     *,
     rng: torch.Generator | None = None,
     logits: Tensor | None = None,

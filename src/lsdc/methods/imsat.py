@@ -18,6 +18,7 @@ from lsdc.parallel import gather, mean
 from lsdc.training.loop import Context
 
 WEIGHT = 0.1  # lambda: of the information against the smoothness
+FIRST = 4.0  # radii long is the random step: as far as that neighbour, as the authors' 10 is for their images
 NEIGHBOUR = 10  # the radius of a sample is a quarter of the distance to this neighbour
 
 
@@ -32,8 +33,9 @@ class InformationMaximisation(DeepObjective):
         n, x = len(batch.indices), self.views.augment(batch.x, batch.rng)
         _, logits, p = self.network(x)
         noise = draw(torch.randn, x.shape, batch.rng)
+        radius = self.rows("radius", batch)
         with frozen_statistics(self.network):
-            smooth = vat_loss(self._logits, x, self.rows("radius", batch), logits=logits, noise=noise)
+            smooth = vat_loss(self._logits, x, radius, FIRST * radius, logits=logits, noise=noise)
         smooth, p = mean(smooth, len(x), n), gather(p, n)
         information = information_loss(p)
         loss = smooth + WEIGHT * information
@@ -75,19 +77,25 @@ class IMSAT(DeepEstimator):
     """
 
     method = "imsat"
+    behaviour = 2  # the start of the weights
 
     def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
         training = {"lr": 2e-3, "schedule": "constant", "batch_size": 250, "steps": 350, "least": 50}
         return {"backbone": "mlp-norm", "width": 0.5, "augment": "none", **training}
 
     def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
-        network = Network(backbone, nn.Linear(backbone.n_features, settings.n_clusters))
-        layers = [m for m in network.modules() if isinstance(m, nn.Linear)]
-        for layer in layers:  # as in the authors' code: quick to move under batch norm, and undecided at first
-            scale = 1e-4 if layer is network.head else 0.1
-            nn.init.normal_(layer.weight, std=scale / layer.in_features**0.5)
-            nn.init.zeros_(layer.bias)
-        return network
+        head = nn.Linear(backbone.n_features, settings.n_clusters)
+        start(head, 1e-4)  # undecided at first
+        if settings.backbone == "mlp-norm":
+            for layer in (m for m in backbone.modules() if isinstance(m, nn.Linear)):
+                start(layer, 0.1)  # quick to move under batch norm
+        return Network(backbone, head)
 
     def _objective(self, network: Any, views: Views, settings: Any, data: Data, context: Context) -> DeepObjective:
         return InformationMaximisation(network, views, settings, data, context)
+
+
+def start(layer: nn.Linear, scale: float) -> None:
+    """Weights as small as in the authors' code."""
+    nn.init.normal_(layer.weight, std=scale / layer.in_features**0.5)
+    nn.init.zeros_(layer.bias)

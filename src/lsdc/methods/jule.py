@@ -132,6 +132,7 @@ class JULE(DeepEstimator):
     """
 
     method = "jule"
+    behaviour = 2  # outliers
     takes = ("images", "dense vectors")
 
     def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:

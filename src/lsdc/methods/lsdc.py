@@ -32,6 +32,10 @@ from lsdc.training.health import Record, examine
 from lsdc.training.loop import Context, train
 from lsdc.training.rng import derive
 
+REMEDIES = {
+    "collapsed": "a smaller lr or weight_decay, a larger balance, or another pretext",
+    "dead": "a larger balance, a k nearer to pool / n_clusters, or another random_state",
+}
 N_DIRECTIONS = 20  # of the inputs, for space="inputs" (decision 32)
 
 
@@ -99,7 +103,7 @@ class Clustering:
         return A
 
     def summary(self, record: Record, history: list[Record]) -> Record:
-        return examine(record, history, self.settings.plan.epochs)
+        return examine(record, history, self.settings.plan.epochs, REMEDIES)
 
 
 def leading_directions(data: Data, seed: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from sklearn.mixture import GaussianMixture
 from torch import Tensor, nn
@@ -99,6 +100,7 @@ class VaDE(AutoencoderEstimator):
     """
 
     method = "vade"
+    behaviour = 2  # the start of the mixture
 
     def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
         rate = {"lr": 2e-3, "schedule": "steps", "milestones": tuple(range(10, 1000, 10)), "gamma": 0.9}
@@ -115,13 +117,10 @@ class VaDE(AutoencoderEstimator):
 
 
 def start(network: Network, z: Tensor, seed: int) -> None:
-    """Let the prior be the Gaussian mixture of the codes; a checkpoint of the stage brings its own."""
-    k = len(network.mu)
-    fitted = GaussianMixture(k, covariance_type="diag", n_init=3, reg_covar=1e-4, random_state=seed).fit(
-        z.cpu().numpy()
-    )
-    network.shares.data.copy_(torch.from_numpy(fitted.weights_).log())
-    network.mu.data.copy_(torch.from_numpy(fitted.means_))
-    network.log_var_c.data.copy_(torch.from_numpy(fitted.covariances_).log())
+    """Let the prior be the Gaussian mixture of the codes, its shares even; a checkpoint of the stage brings its own."""
+    mixture = GaussianMixture(len(network.mu), n_init=5, reg_covar=1e-4, random_state=seed).fit(z.cpu().numpy())
+    variances = torch.from_numpy(np.diagonal(mixture.covariances_, axis1=1, axis2=2).copy())
+    network.mu.data.copy_(torch.from_numpy(mixture.means_))
+    network.log_var_c.data.copy_(variances.log())
     network.log_var.weight.data.zero_()  # and draw z as far from its mean as codes are from their component's
-    network.log_var.bias.data.copy_(torch.from_numpy(fitted.weights_ @ fitted.covariances_).log())
+    network.log_var.bias.data.copy_((torch.from_numpy(mixture.weights_) @ variances).log())

@@ -10,6 +10,8 @@ Record = dict[str, Any]
 
 ALIVE = 0.05  # a cluster lives if it holds at least this part of the even share 1/K
 PATIENCE = 3  # epochs a symptom must last before it is worth a warning
+# what to try, in the parameters that every deep method has; a method with more of them says more
+REMEDIES = {"collapsed": "a smaller lr, or another random_state", "dead": "more epochs, or another random_state"}
 
 
 def clusters_alive(shares: list[float]) -> int:
@@ -23,20 +25,17 @@ def assignment_entropy(shares: list[float]) -> float:
     return entropy / math.log(len(shares)) if len(shares) > 1 else 1.0
 
 
-def symptoms(record: dict[str, Any]) -> dict[str, str]:
+def symptoms(record: dict[str, Any], remedies: dict[str, str] = REMEDIES) -> dict[str, str]:
     """What looks bad in one epoch's record, in plain words, with what to try."""
     shares, found = record["shares"], {}
     n = len(shares)
     alive = clusters_alive(shares)
     if max(shares) > 0.95 and n > 1:
-        found["collapsed"] = (
-            f"{max(shares):.0%} of the samples fall into one cluster; try a smaller lr or weight_decay, "
-            "a larger balance, or another pretext"
-        )
+        found["collapsed"] = f"{max(shares):.0%} of the samples fall into one cluster; try {remedies['collapsed']}"
     elif alive < n:
         found["dead"] = (
-            f"{n - alive} of {n} clusters are (nearly) empty; if you expect {n}, try a larger balance, a k nearer to "
-            "pool / n_clusters, or another random_state; otherwise a smaller n_clusters"
+            f"{n - alive} of {n} clusters are (nearly) empty; if you expect {n}, try {remedies['dead']}; "
+            "otherwise a smaller n_clusters"
         )
     density = record.get("density")
     if density is not None and not 0.25 / n < density < 4 / n and n > 1:
@@ -51,7 +50,7 @@ def symptoms(record: dict[str, Any]) -> dict[str, str]:
     return found
 
 
-def examine(record: Record, history: list[Record], epochs: int) -> Record:
+def examine(record: Record, history: list[Record], epochs: int, remedies: dict[str, str] = REMEDIES) -> Record:
     """What the records say of an epoch's health: clusters alive, entropy, symptoms, and which of them were warned of.
 
     Clusters come to life one after the other in the first part of a run, so nothing is said before its middle; a
@@ -59,7 +58,7 @@ def examine(record: Record, history: list[Record], epochs: int) -> Record:
     """
     first = history[0] if history else record
     shrunk = "scale" in record and record["scale"] < 1e-3 * first.get("scale", 0.0)
-    found = symptoms({**record, "spread": 0.0} if shrunk else record)
+    found = symptoms({**record, "spread": 0.0} if shrunk else record, remedies)
     said = {kind for earlier in history for kind in earlier.get("warned", ())}
     warned = [kind for kind in found if kind not in said and _is_due(kind, record["epoch"], history, epochs)]
     for kind in warned:
