@@ -270,6 +270,10 @@ def test_vat_direction_has_its_length_and_hurts_most(network, eps):
     x = normal(12, 8)
     r = vat_direction(network, x, eps, rng=rng(1))
     torch.testing.assert_close(r.norm(dim=1), torch.as_tensor(eps, dtype=torch.float64).expand(12).clone())
+    torch.testing.assert_close(vat_direction(network, x, eps, torch.full((12,), 10.0), rng=rng(1)), r)  # one xi each
+    steps = torch.tensor([10.0, 0.1]).repeat(6)
+    mixed, near = (vat_direction(network, x, eps, xi, rng=rng(1)) for xi in (steps, 0.1))
+    torch.testing.assert_close(mixed, torch.where(steps[:, None] > 1, r, near))
     worst = F.kl_div(network(x + r).log_softmax(1), network(x).softmax(1), reduction="batchmean")
     torch.testing.assert_close(vat_loss(network, x, eps, rng=rng(1)), worst)
     torch.testing.assert_close(vat_loss(network, x, eps, rng=rng(1), logits=network(x)), worst)
