@@ -12,11 +12,28 @@ from lsdc.functional import dac_labels, dac_pair_loss, dac_thresholds
 from lsdc.methods.deep import assigned
 from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings
 from lsdc.nn.backbone import Backbone
-from lsdc.nn.network import Network, normed_logits
+from lsdc.nn.network import Network
 from lsdc.parallel import gather
 from lsdc.training.loop import Context
 
 LAMBDA = 0.45  # where the thresholds meet: lambda grows from 0 to it over the training
+
+
+def pooled_logits(n_features: int, n_places: int, n_clusters: int) -> nn.Module:
+    """A channel for each cluster, its mean over the places where it is positive, standardised, as the authors have it.
+
+    What is found is then the same wherever it is; a layer on all places begins with clusters of places instead.
+    """
+    n_channels = n_features // n_places
+    return nn.Sequential(
+        nn.Unflatten(1, (n_channels, n_places)),
+        nn.Conv1d(n_channels, n_clusters, 1),
+        nn.BatchNorm1d(n_clusters),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool1d(1),
+        nn.Flatten(),
+        nn.BatchNorm1d(n_clusters),
+    )
 
 
 class Adaptive(DeepObjective):
@@ -69,6 +86,7 @@ class DAC(DeepEstimator):
     """
 
     method = "dac"
+    behaviour = 2  # pooled logits
     takes = ("images", "dense vectors")
 
     def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
@@ -76,7 +94,7 @@ class DAC(DeepEstimator):
         return {**network, "lr": 1e-3, "batch_size": 128, "steps": 600, "least": 20}
 
     def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
-        return Network(backbone, normed_logits(backbone.n_features, settings.n_clusters))
+        return Network(backbone, pooled_logits(backbone.n_features, backbone.n_places, settings.n_clusters))
 
     def _objective(self, network: Any, views: Views, settings: Any, data: Data, context: Context) -> DeepObjective:
         return Adaptive(network, views, settings, data, context)

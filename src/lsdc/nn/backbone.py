@@ -10,12 +10,16 @@ from lsdc.functional import at_least_single
 
 
 class Backbone(nn.Module):
-    """Features ``f = Phi(x)``; ``stages`` are the units of freezing (section 3.1: keep the earlier layers)."""
+    """Features ``f = Phi(x)``; ``stages`` are the units of freezing (section 3.1: keep the earlier layers).
 
-    def __init__(self, stages: Sequence[nn.Module], n_features: int) -> None:
+    Features that are a flattened map have channels at ``n_places`` of the image.
+    """
+
+    def __init__(self, stages: Sequence[nn.Module], n_features: int, n_places: int = 1) -> None:
         super().__init__()
         self.stages = nn.ModuleList(stages)
         self.n_features = n_features
+        self.n_places = n_places
         self.n_frozen = 0
 
     def freeze(self, n_stages: int) -> None:

@@ -14,7 +14,8 @@ def vgg4(shape: tuple[int, ...], width: float = 1.0) -> Backbone:
         layers = [nn.Conv2d(c_in, c_out, 5, padding=2, bias=False), nn.BatchNorm2d(c_out), nn.ReLU(inplace=True)]
         stages.append(nn.Sequential(*layers, *([nn.MaxPool2d(2)] if i < 3 else [])))
         c_in = c_out
-    return Backbone(stages, c_in * (height // 8) * (width_px // 8))
+    n_places = (height // 8) * (width_px // 8)
+    return Backbone(stages, c_in * n_places, n_places)
 
 
 def vgg6(shape: tuple[int, ...], width: float = 1.0) -> Backbone:
