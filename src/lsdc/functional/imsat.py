@@ -65,11 +65,13 @@ def vat_direction(
     rng: torch.Generator | None = None,
     logits: Tensor | None = None,
     noise: Tensor | None = None,
+    share: float = 1.0,
 ) -> Tensor:
     """The perturbation of length eps_i that changes the prediction of x_i most: one power step from a random one of xi.
 
     Miyato et al. 2018, algorithm 1. Where nothing changes the prediction, the random direction stays. It is drawn, or
-    given as Gaussian ``noise``.
+    given as Gaussian ``noise``. ``share`` is that of x in the batch where several processes hold parts of it: through
+    batch norm all samples feel each other.
     """
     if noise is None:
         noise = torch.randn(x.shape, generator=rng, device=rng.device if rng else x.device)
@@ -77,7 +79,7 @@ def vat_direction(
     target = _fixed(predict, x, logits)
     with torch.enable_grad():
         r = (_lengths(xi, x) * _unit(noise)).requires_grad_()
-        (gradient,) = torch.autograd.grad(_divergence(target, predict(x + r)), r)
+        (gradient,) = torch.autograd.grad(share * _divergence(target, predict(x + r)), r)
     felt = gradient.flatten(1).abs().amax(1) > 0
     direction = _unit(torch.where(_per_sample(felt, x), gradient, noise))
     return _lengths(eps, x) * direction
@@ -92,13 +94,14 @@ def vat_loss(
     rng: torch.Generator | None = None,
     logits: Tensor | None = None,
     noise: Tensor | None = None,
+    share: float = 1.0,
 ) -> Tensor:
     """KL(p(x) || p(x + r)) for the worst r of length eps_i; p(x) is a fixed target (the paper's R_SAT).
 
     ``logits`` are those of ``x``, where the step has them already.
     """
     target = _fixed(predict, x, logits)
-    r = vat_direction(predict, x, eps, xi, rng=rng, logits=target, noise=noise)
+    r = vat_direction(predict, x, eps, xi, rng=rng, logits=target, noise=noise, share=share)
     return _divergence(target, predict(x + r))
 
 

@@ -35,7 +35,7 @@ class InformationMaximisation(DeepObjective):
         noise = draw(torch.randn, x.shape, batch.rng)
         radius = self.rows("radius", batch)
         with frozen_statistics(self.network):
-            smooth = vat_loss(self._logits, x, radius, FIRST * radius, logits=logits, noise=noise)
+            smooth = vat_loss(self._logits, x, radius, FIRST * radius, logits=logits, noise=noise, share=len(x) / n)
         smooth, p = mean(smooth, len(x), n), gather(p, n)
         information = information_loss(p)
         loss = smooth + WEIGHT * information

@@ -193,14 +193,15 @@ class DeepEstimator(NetworkEstimator):
         rest = {name: values[name] for name in Plan.model_fields if name in values}
         batch = validated(Plan, {**rest, "epochs": 1}).batch_size
         plan = validated(Plan, {"epochs": epochs_for(values["steps"], n, batch, values["least"]), **rest})
+        first_batch = batch if "batch_size" in given else values.get("pretext_batch", batch)
         before = {
-            "batch_size": values.get("pretext_batch", batch),
+            "batch_size": first_batch,
             "optimizer": "adam",
             "lr": 1e-3,
             "weight_decay": 0.0,
             "schedule": "cosine",
         }
-        before["epochs"] = epochs_for(values["pretext_steps"], n, before["batch_size"], values["pretext_least"])
+        before["epochs"] = epochs_for(values["pretext_steps"], n, first_batch, values["pretext_least"])
         values |= {"plan": plan, "pretext_plan": validated_plan(before, self.pretext_plan)}
         return validated(self.settings, {name: values[name] for name in self.settings.model_fields})
 
