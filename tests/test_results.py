@@ -47,9 +47,28 @@ def test_a_table_is_that_of_its_cells_and_stands_in_the_results_page(file):
     assert all(line in page for line in text.splitlines() if line.startswith("| "))
 
 
-def test_the_measured_figures_of_the_readme_are_those_of_the_tables():
+@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+def test_the_measured_figures_of_a_page_are_those_of_the_tables(page):
     rows = [row for file in WRITTEN for row in json.loads(file.with_suffix(".json").read_text())["rows"]]
     measured = {row["measured"] for row in rows}
-    figures = re.findall(r"\d+\.\d ± \d+\.\d \(\d+\)", (ROOT / "README.md").read_text())
+    figures = re.findall(r"\d+\.\d(?: ± \d+\.\d)? \(\d+\)", (ROOT / page).read_text())
     assert figures
     assert set(figures) <= measured
+
+
+def test_the_comparison_has_the_figures_of_its_columns():
+    """A row of it is a method, a column a data set: each figure stands in the table of just these two."""
+    rows = [row for file in WRITTEN for row in json.loads(file.with_suffix(".json").read_text())["rows"]]
+    names = {variant: v.title.replace("the pretext", "LSD-C's pretext") for variant, v in tables.VARIANTS.items()}
+    found = {(names[row["variant"]], row["title"].split(",")[0]): [] for row in rows}
+    for row in rows:
+        found[names[row["variant"]], row["title"].split(",")[0]].append(row["measured"])
+    page = (ROOT / "docs" / "results.md").read_text()
+    head, _, *lines = page[page.index("| method | MNIST |") :].split("\n\n")[0].splitlines()
+    columns = [cell.strip() for cell in head.strip("|").split("|")]
+    for line in lines:
+        cells = dict(zip(columns, (cell.strip() for cell in line.strip("|").split("|")), strict=True))
+        for data in ("MNIST", "RCV1-10K (rebuilt)", "digits"):
+            figure = cells[data].removesuffix(" *")
+            assert figure == "-" or figure in found[cells["method"], data]
+    assert len(lines) == 13
