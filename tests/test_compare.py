@@ -17,7 +17,7 @@ from lsdc.errors import InputError
 from lsdc.experiments import compare, comparison, measure
 from lsdc.experiments.compare import Entry, Source
 from lsdc.experiments.engine import Place, State
-from lsdc.experiments.scatter import against_time
+from lsdc.experiments.scatter import against_time, legend
 from lsdc.methods import FINCH, LSDC, METHODS, KMeans
 from lsdc.metrics import clustering_accuracy
 
@@ -63,6 +63,9 @@ def test_rows_are_sorted_by_accuracy_and_those_below_kmeans_are_named():
     }
     # by hand: mean 70, deviation sqrt(2 * 10^2 / 1) = 14.1, the worst, 2 s on average, the largest peak
     assert comparison.below(rows) == ["below K-means: dec", "below K-means on its own features: idec"]
+    assert legend(rows) == ["orange: below K-means or below K-means on its own features"]
+    assert legend([row for row in rows if row.method != "dec"]) == ["orange: below K-means on its own features"]
+    assert legend([row for row in rows if not row.note]) == []
     shown = ("dec", "70.0 ± 14.1 (2)", "60.0", "50.0", "25.0", "4/5", "2.0", "500", "below K-means")
     assert comparison.fields(rows[3], labelled=True) == shown
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lsdc.experiments.comparison import Row
+from lsdc.experiments.comparison import BELOW, BELOW_OWN, Row
 from lsdc.experiments.figures import BLUE, GREY, ORANGE, STYLE, as_bytes, pyplot
 from lsdc.training.checkpoint import write_atomic
 
@@ -14,7 +14,7 @@ PLACES = ((8, 4), (8, -10), (-8, 4), (-8, -10))  # of a name beside its ring, in
 
 
 def against_time(rows: Sequence[Row], title: str, file: Path) -> Path:
-    """A dot a seed, a ring at the mean, a line at K-means; deep methods that end below it are orange."""
+    """A dot a seed, a ring at the mean, a line at K-means; deep methods with a note are orange, and the title says it."""
     plt = pyplot()
     shown = [row for row in rows if row.leading]
     labelled = any("acc" in row.scores for row in shown)
@@ -28,10 +28,16 @@ def against_time(rows: Sequence[Row], title: str, file: Path) -> Path:
         _names(axis, shown, rings)
         axis.set_xlabel("seconds a seed, one thread")
         axis.set_ylabel("ACC (%)" if labelled else "silhouette on the inputs")
-        axis.set_title(title + ("\norange: below K-means" if any(row.note for row in shown) else ""))
+        axis.set_title("\n".join([title, *legend(shown)]))
         write_atomic(file, as_bytes(figure, "svg", {"Date": None}))
         plt.close(figure)
     return file
+
+
+def legend(rows: Sequence[Row]) -> list[str]:
+    """What orange stands for: the notes there are, in a line; none if there are none."""
+    notes = [note for note in (BELOW, BELOW_OWN) if any(row.note == note for row in rows)]
+    return [f"orange: {' or '.join(notes)}"] if notes else []
 
 
 def _colour(row: Row) -> str:
