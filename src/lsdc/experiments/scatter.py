@@ -14,7 +14,7 @@ PLACES = ((8, 4), (8, -10), (-8, 4), (-8, -10))  # of a name beside its ring, in
 
 
 def against_time(rows: Sequence[Row], title: str, file: Path) -> Path:
-    """A dot a seed, a ring at the mean, a line at K-means; deep methods with a note are orange, and the title says it."""
+    """A dot a seed, a ring at the mean, a line at K-means; deep methods with a note are orange (``legend``)."""
     plt = pyplot()
     shown = [row for row in rows if row.leading]
     labelled = any("acc" in row.scores for row in shown)
