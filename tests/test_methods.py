@@ -204,6 +204,17 @@ def test_centres_are_means_and_clusters_without_samples_stay():
     assert centres(f).argmax(1).tolist()[2] == 2
 
 
+def test_jules_first_clusters_know_no_brightness_and_no_contrast():
+    rng = torch.Generator().manual_seed(0)
+    images = torch.rand(60, 48, generator=rng)
+    contrast, brightness = (torch.rand(60, 1, generator=rng) + 0.1 for _ in range(2))
+    first = jule.first_features(images, (3, 4, 4))
+    torch.testing.assert_close(jule.first_features(contrast * images + brightness, (3, 4, 4)), first)
+    torch.testing.assert_close(first.norm(dim=1), torch.ones(60))
+    assert jule.first_features(torch.ones(2, 48), (3, 4, 4)).eq(0).all()
+    assert torch.equal(jule.first_features(images, (48,)), images)
+
+
 def test_jules_network_gives_features_of_unit_length():
     objective, data = objective_of(JULE, jule.Unrolling)
     f, _ = objective.encoded()

@@ -49,6 +49,11 @@ class Network(nn.Module):
         return Output(f, logits, logits.softmax(1))
 
 
+def first_features(inputs: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Images of mean zero and unit length, else those of little contrast are near all others; vectors as they are."""
+    return F.normalize(inputs - inputs.mean(1, keepdim=True), dim=1) if len(shape) == 3 else inputs
+
+
 def first_clusters(f: Tensor, least: int) -> Tensor:
     """Samples linked with their first neighbours; every sample for itself where that leaves too few clusters."""
     labels = linked(first_neighbours(f, "l2").indices)
@@ -75,7 +80,7 @@ class Unrolling(DeepObjective):
     def prepare(self, history: list[Record]) -> bool:
         """At the start of a period, merge clusters by the features as they are now; the first time by the inputs."""
         if len(history) % self.period == 0:
-            f = self.encoded()[0] if history else self.inputs()
+            f = self.encoded()[0] if history else first_features(self.inputs(), self.views.shape)
             labels = self.kept.labels if history else first_clusters(f, self.settings.n_clusters)
             target = n_after(int(labels.max()) + 1, self.settings.n_clusters, RATE)
             self.kept.labels = merged(f, labels, target, last=target == self.settings.n_clusters)
@@ -132,7 +137,7 @@ class JULE(DeepEstimator):
     """
 
     method = "jule"
-    behaviour = 2  # outliers
+    behaviour = 3  # outliers; contrast
     takes = ("images", "dense vectors")
 
     def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
