@@ -405,6 +405,14 @@ def test_lists_explain_every_name(tmp_path, kind):
         assert len(line.split()) > 1, line
 
 
+def test_the_settings_of_every_method_can_be_listed(tmp_path):
+    result = inside("list", "settings", "--method", "finch", cwd=tmp_path)
+    assert result.stdout.startswith("settings of finch")
+    assert "metric" in result.stdout
+    assert "epochs" not in result.stdout
+    refused(inside("list", "settings", "--method", "finsh", cwd=tmp_path), "finsh", "did you mean 'finch'?")
+
+
 def test_help_and_version(tmp_path):
     assert "lsdc fit digits" in lsdc("--help", cwd=tmp_path).stdout
     assert "--resume" in inside("fit", "--help", cwd=tmp_path).stdout

@@ -13,12 +13,11 @@ import pytest
 
 from lsdc.cli import main
 from lsdc.data.datasets import load
-from lsdc.errors import InputError
 from lsdc.experiments import compare, comparison, measure
 from lsdc.experiments.compare import Entry, Source
 from lsdc.experiments.engine import Place, State
 from lsdc.experiments.scatter import against_time, legend
-from lsdc.methods import FINCH, LSDC, METHODS, KMeans
+from lsdc.methods import FINCH, LSDC, KMeans
 from lsdc.metrics import clustering_accuracy
 
 SMALL = {"epochs": 2, "pool": 0, "lr": 1e-9}  # learns nothing, and that fast
@@ -117,6 +116,24 @@ def test_an_entry_is_what_the_estimator_gives_by_itself(tmp_path):
     assert json.loads(entry.file(tmp_path / "out").read_text()) == json.loads(json.dumps(stored))
     assert stored["config"]["settings"]["plan"]["epochs"] == 2
     assert stored["seconds"] >= sum(record["seconds"] for record in stored["history"])
+
+
+def test_seconds_are_those_of_all_epochs_and_of_what_is_done_outside_them(tmp_path):
+    class Enough(Exception):
+        pass
+
+    def stop(progress):
+        if progress.record and progress.stage == "clustering":
+            raise Enough
+
+    with pytest.raises(Enough):
+        LSDC(5, random_state=0, device="cpu", **SMALL).fit(load("blobs"), run=tmp_path / "run", monitor=stop)
+    model, started = LSDC(5, random_state=0, device="cpu", **SMALL), time.perf_counter()
+    seconds, _ = measure.timed(model, load("blobs"), compare.Run(tmp_path / "run"), True, None)
+    now = time.perf_counter() - started
+    before, last = model.history_[:-1], model.history_[-1]
+    earlier = sum(record["seconds"] for record in before)
+    assert earlier + last["seconds"] < seconds <= earlier + now
 
 
 def test_silhouettes_are_of_the_features_and_of_the_inputs():
@@ -251,43 +268,57 @@ def test_without_labels_there_are_silhouettes_and_stability(tmp_path, capsys):
     assert "silhouette on the inputs" in (out / "compare.svg").read_text()
 
 
-class Picky(KMeans):
-    method = "picky"
-
-    def _settings(self, data):
-        raise InputError("picky needs images, got vectors; kmeans and finch take them")
-
-
-class Inside:
-    """The engine without processes, for methods that a new process would not know."""
-
-    def __init__(self, monkeypatch):
-        monkeypatch.setattr(compare, "run_all", self)
-
-    def __call__(self, pending, state, place, *, watch, ended):
-        for entry in pending:
-            if entry.group in state.left_out:
-                continue
-            try:
-                entry.work(place.root, place.out, "cpu", lambda progress: None)
-            except InputError as error:
-                state.left_out[entry.group] = str(error)
-            ended(state)
-
-
-def test_a_method_that_cannot_take_the_data_is_left_out_and_alone_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(METHODS, "picky", Picky)
-    Inside(monkeypatch)
-    words = ("compare", "blobs", "--seeds", 2, "--out", tmp_path / "out")
-    assert call(*words, "--methods", "picky,kmeans") == 0
+def test_a_method_that_cannot_take_the_data_is_left_out_and_alone_refused(tmp_path, capsys):
+    file = tmp_path / "texts.csv"
+    file.write_text("text\n" + "".join(f"{word} and {word} {i}\n" for i in range(20) for word in ("cat", "ship")))
+    words = ("compare", file, "--clusters", 2, "--column", "text", "--jobs", 1, "--out", tmp_path / "out")
+    assert call(*words, "--methods", "iic,kmeans", "--seeds", 2) == 0
     said = capsys.readouterr()
-    assert "left out: picky: picky needs images" in said.err
-    assert "picky" not in said.out
-    assert "Left out: picky (picky needs images" in (tmp_path / "out" / "compare.md").read_text()
-    assert call(*words, "--methods", "picky") == 2
+    assert "left out: iic: iic takes images and dense vectors, not texts" in said.err
+    assert "iic" not in said.out
+    assert "Left out: iic (iic takes images" in (tmp_path / "out" / "compare.md").read_text()
+    assert call(*words, "--methods", "iic") == 2
+    line = capsys.readouterr().err.strip().splitlines()[-1]
+    assert line.startswith("lsdc: --methods iic: iic takes images and dense vectors, not texts; methods that do: lsdc")
+    assert not (tmp_path / "out" / "runs" / "iic-seed0").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--set", "lsdc.epochs=abc"], "lsdc: lsdc: epochs: input should be a valid integer"),
+        (["--set", "kmeans.n_init=0"], "lsdc: kmeans: n_init must be a whole number of at least 1, got 0"),
+        (["--set", "lsdc.epochs"], "lsdc: --set lsdc.epochs: write METHOD.KEY=VALUE"),
+        (["--clusters", "2001"], "lsdc: lsdc: n_clusters=2001 is more than the 2000 samples of X"),
+        (["--device", "tpu"], "lsdc: device must be 'auto', 'cpu' or 'cuda', got 'tpu'"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_runs(words, said, tmp_path, capsys):
+    assert call("compare", "blobs", "--methods", "lsdc", "--out", tmp_path / "out", *words) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert line.startswith("lsdc: --methods picky: picky needs images, got vectors")
-    assert not (tmp_path / "out" / "runs" / "picky-seed0").exists()
+    assert line.startswith(said)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_another_process_is_at_work_on_fails_alone(tmp_path, capsys):
+    entry = Entry(Source("blobs"), "finch", 5, 0)
+    with compare.Run(entry.folder(tmp_path / "out")).alone():
+        (tmp_path / "out" / "compare.json").write_text("{}")
+        words = ("compare", "blobs", "--methods", "finch", "--seeds", 2, "--jobs", 1, "--out", tmp_path / "out")
+        assert call(*words) == 1
+    assert "1 of 4 fits failed; finch-seed0: " in capsys.readouterr().err
+    table = (tmp_path / "out" / "compare.md").read_text()
+    assert "Failed, and not in the means: finch-seed0 (" in table
+    assert "| finch | 100.0 (1) |" in table
+
+
+def test_a_dot_stands_at_the_seconds_of_its_own_seed():
+    results = [unlabelled("dec", seed, "0 1") for seed in range(2)]
+    results[0]["scores"]["silhouette_inputs"], results[0]["seconds"], results[1]["seconds"] = None, 5.0, 70.0
+    (row,) = comparison.summarise(results)
+    assert row.points == ((70.0, 0.25),)
+    assert row.leading == (0.25,)
+    assert row.seconds == (5.0, 70.0)
 
 
 def test_what_kmeans_cannot_take_ends_everything(tmp_path, capsys):

@@ -16,8 +16,9 @@ import torch
 from lsdc.cli import main
 from lsdc.data.datasets import DATASETS, load
 from lsdc.errors import InputError
-from lsdc.experiments import cells, figures, tables
+from lsdc.experiments import cells, figures, reproduce, tables
 from lsdc.experiments.cells import Cell
+from lsdc.experiments.engine import Place, State
 from lsdc.experiments.recipes import CPU, LABELLINGS, PAPER, labelling
 from lsdc.experiments.reproduce import grid
 from lsdc.experiments.sharing import CellRun
@@ -409,7 +410,26 @@ def test_two_processes_do_not_work_on_one_cell(tmp_path):
 def test_a_failed_cell_is_named_in_the_table():
     rows = tables.summarise("table1", [cell_result(0, 0.5)])
     for write in (tables.markdown, tables.latex):
-        assert "a-cell (diverged)" in write("table1", "cpu", rows, {"a-cell": "diverged"})
+        assert "a-cell (diverged)" in write("table1", "cpu", rows, State(1, failed={"a-cell": "diverged"}).notes)
+
+
+def test_what_cannot_take_the_data_is_named_in_the_table_and_alone_refused(tmp_path, capsys):
+    words = ("reproduce", "table1", "--datasets", "two-moons", "--seeds", 1, "--jobs", 1, "--out", tmp_path)
+    (tmp_path / "cells").mkdir()
+    state = State(2, left_out={"two-moons-cpu-x": "takes images"})
+    assert reproduce.write("table1", "cpu", tmp_path, state) == []
+    assert "Left out: two-moons-cpu-x (takes images)." in (tmp_path / "table1-cpu.md").read_text()
+    assert call(*words, "--methods", "finch", "--device", "tpu") == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line == "lsdc: device must be 'auto', 'cpu' or 'cuda', got 'tpu'"
+    with pytest.raises(InputError, match="nothing to run: table table1 has none of these methods on cifar100-20"):
+        reproduce.reproduce("table1", [], {"cifar100-20": {}}, "cpu", Place(tmp_path, tmp_path))
+
+
+@pytest.mark.parametrize(("option", "said"), [("--methods", "lsdc list methods"), ("--datasets", "lsdc list datasets")])
+def test_an_empty_list_is_refused(option, said, tmp_path, capsys):
+    assert call("reproduce", "table1", option, " ,", "--out", tmp_path) == 2
+    assert f"lsdc: {option} ' ,': name at least one ({said})" in capsys.readouterr().err
 
 
 def test_published_figures_are_for_whole_and_original_sets():

@@ -36,7 +36,7 @@ from lsdc.console import (
 from lsdc.data.augment import AUGMENTATIONS
 from lsdc.data.datasets import DATASETS, Dataset
 from lsdc.data.files import open_data, read_labels
-from lsdc.errors import HealthWarning, InputError
+from lsdc.errors import HealthWarning, InputError, unknown
 from lsdc.experiments.baselines import kmeans_rows
 from lsdc.experiments.parameters import chosen, complete, resumed
 from lsdc.experiments.recipes import RECIPES
@@ -95,7 +95,9 @@ def fit(
     set_: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="change one setting, e.g. --set epochs=20 (lsdc list settings)", metavar="KEY=VALUE"
+            "--set",
+            help="change one setting, e.g. --set epochs=20 (lsdc list settings --method ...)",
+            metavar="KEY=VALUE",
         ),
     ] = None,
     resume: Annotated[
@@ -310,8 +312,13 @@ class Kind(StrEnum):
 
 
 @app.command("list")
-def list_(kind: Annotated[Kind, typer.Argument(help="what to list")]) -> None:
+def list_(
+    kind: Annotated[Kind, typer.Argument(help="what to list")],
+    method: Annotated[str, typer.Option("--method", help="the method whose settings are listed")] = "lsdc",
+) -> None:
     """Show the names that can be used."""
+    if method not in METHODS:
+        raise unknown("method", method, METHODS)
     tables: dict[str, dict[str, Any]] = {
         "methods": METHODS,
         "datasets": DATASETS,
@@ -321,10 +328,10 @@ def list_(kind: Annotated[Kind, typer.Argument(help="what to list")]) -> None:
         "backbones": BACKBONES,
         "augmentations": AUGMENTATIONS,
         "recipes": RECIPES,
-        "settings": METHODS["lsdc"]().get_params(),
+        "settings": METHODS[method]().get_params(),
     }
     entries = [(name, _about(entry, kind)) for name, entry in tables[kind].items()]
-    out.print(names_table(kind, entries))
+    out.print(names_table(f"settings of {method}" if kind is Kind.settings else kind, entries))
 
 
 def _about(entry: Any, kind: Kind) -> str:

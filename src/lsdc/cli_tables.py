@@ -64,8 +64,10 @@ def reproduce(
     Results are OUT/cells/*.json, the table OUT/TABLE-SCALE.md, .tex and .json.
     """
     base = "table1" if name == "figures" else name
-    names = _words(datasets) if datasets else list(table(base).datasets)
-    chosen = [] if methods == "all" else _words(methods) if methods else plain_columns(base)
+    names = list(table(base).datasets) if datasets is None else _words(datasets)
+    if not names:
+        raise InputError(f"--datasets {datasets!r}: name at least one (lsdc list datasets)")
+    chosen = plain_columns(base) if methods is None else [] if methods.strip() == "all" else comparing.named(methods)
     check_methods(base, chosen)
     place = Place(root_of(data_root), out_, device or "auto", jobs)
     if name == "figures":
@@ -83,7 +85,7 @@ def reproduce(
 
 
 def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",")]
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _plan(variants: list[str]) -> str:
@@ -106,7 +108,11 @@ def compare(
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="change a setting of a method, e.g. lsdc.epochs=20", metavar="METHOD.KEY=VALUE"),
+        typer.Option(
+            "--set",
+            help="change a setting, e.g. lsdc.epochs=20 (lsdc list settings --method ...)",
+            metavar="METHOD.KEY=VALUE",
+        ),
     ] = None,
     jobs: JobsOption = None,
     device: DeviceOption = None,

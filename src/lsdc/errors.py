@@ -13,6 +13,14 @@ class InputError(ValueError):
         super().__init__(printable(str(message)[:LONGEST]))
 
 
+class Unsuitable(InputError):
+    """The method cannot take this kind of data, but others can: where several run, this one is left out."""
+
+
+class Busy(InputError):
+    """Another process is at work on the same run."""
+
+
 class HealthWarning(UserWarning):
     """Training goes in a direction that does not end well; the message says what to try."""
 

@@ -163,8 +163,8 @@ def run(cell: Cell, root: Path, out: Path, device: str = "auto", monitor: Monito
     resume = is_interrupted(sharing.CellRun(cell.folder(out)), model, settings_of(model, about), about)
     folder = sharing.CellRun(cell.folder(out), overwrite=not resume)  # what is there of another time is of no use
     X = dataset if variant.on != "directions" else directions(dataset.X, cell.seed)
-    epochs, wall, said = measure.timed(model, X, folder, resume, monitor)
-    spent, history = epochs or wall, measure.curves(model)
+    spent, said = measure.timed(model, X, folder, resume, monitor)
+    history = measure.curves(model)
     if variant.on == "pretext":
         X, said, started = model.transform(dataset.X), [], time.perf_counter()
         common = {"n_clusters": model.n_clusters, "random_state": cell.seed}

@@ -85,6 +85,13 @@ class Entry:
         params = {**json.loads(self.changes), "n_clusters": self.n_clusters, "random_state": self.seed}
         return METHODS[self.method](**params)
 
+    def check(self, about: dict[str, Any]) -> None:
+        """Raise ``InputError`` for a setting that cannot be on the data described."""
+        try:
+            self.build()._check(tuple(about["shape"]), about["n"])
+        except InputError as error:
+            raise InputError(f"{self.method}: {error}") from None
+
     def config(self, about: dict[str, Any]) -> dict[str, Any]:
         """Everything that decides its result."""
         model = self.build()
@@ -103,7 +110,7 @@ class Entry:
         model = self.build().set_params(device=device)
         resume = is_interrupted(Run(self.folder(out)), model, settings_of(model, about), about)
         folder = Run(self.folder(out), overwrite=not resume)  # what is there of another time is of no use
-        epochs, wall, said = measure.timed(model, dataset, folder, resume, monitor)
+        seconds, said = measure.timed(model, dataset, folder, resume, monitor)
         result = {
             "data": self.source.data,
             "title": dataset.title or dataset.name,
@@ -111,7 +118,7 @@ class Entry:
             "method": self.method,
             "seed": self.seed,
             **measure.clusters(model),
-            "seconds": round(max(epochs, wall), 2),
+            "seconds": round(seconds, 2),
             "peak_mb": measure.peak_mb(),
             "warnings": said,
             "config": self.config(about),
@@ -173,7 +180,7 @@ def changed(words: Sequence[str], methods: Sequence[str]) -> dict[str, dict[str,
     result: dict[str, dict[str, Any]] = {}
     for word in words:
         method, dot, rest = word.partition(".")
-        if not dot or "=" in method:
+        if not dot or "=" in method or "=" not in rest:
             raise InputError(f"--set {word}: write METHOD.KEY=VALUE")
         if method not in methods:
             raise unknown("method (--set)", method, methods)
@@ -211,7 +218,9 @@ def look(
     if n_clusters is None:
         raise InputError(f"--clusters is missing: {source.data} does not say how many there are")
     about = description(dataset, vectors_or_images(dataset))
-    entries = (Entry(source, m, n_clusters, seed, given.get(m, "{}")) for seed in range(seeds) for m in wanted)
+    entries = [Entry(source, m, n_clusters, seed, given.get(m, "{}")) for seed in range(seeds) for m in wanted]
+    for entry in entries[: len(wanted)]:
+        entry.check(about)
     title = f"{dataset.title or dataset.name}: {about['n']:,} samples, {n_clusters} clusters"
     return Comparison(title, dataset.y is not None, about, tuple(asked), tuple(entries))
 
@@ -249,14 +258,12 @@ def write(wanted: Comparison, out: Path, state: State) -> list[Row]:
     rows = summarise(wanted.results(out))
     ends = {"failed": state.failed, "left_out": state.left_out}
     content = {"title": wanted.title, "rows": [plain(row) for row in rows], **ends}
-    notes = [f"Failed, and not in the means: {name} ({why})." for name, why in state.failed.items()]
-    notes += [f"Left out: {method} ({why})." for method, why in state.left_out.items()]
     try:
         out.mkdir(parents=True, exist_ok=True)
         for suffix, text in (
             (".json", json.dumps(content, indent=1) + "\n"),
-            (".md", markdown(wanted.title, rows, wanted.labelled, notes)),
-            (".tex", latex(wanted.title, rows, wanted.labelled, notes)),
+            (".md", markdown(wanted.title, rows, wanted.labelled, state.notes)),
+            (".tex", latex(wanted.title, rows, wanted.labelled, state.notes)),
         ):
             write_atomic(out / f"compare{suffix}", text.encode(errors="backslashreplace"))
     except OSError as error:

@@ -23,11 +23,12 @@ class Row:
     deep: bool
     stability: float | None = None
     note: str = ""
+    points: tuple[tuple[float, float], ...] = ()  # seconds and what leads, of each seed that has it
 
     @property
     def leading(self) -> tuple[float, ...]:
         """What rows are sorted by: ACC, or where there are no labels the silhouette that all can be compared by."""
-        return self.scores.get("acc", self.scores.get("silhouette_inputs", ()))
+        return tuple(value for _, value in self.points)
 
 
 def summarise(results: Iterable[Mapping[str, Any]]) -> list[Row]:
@@ -45,6 +46,8 @@ def _row(method: str, results: Sequence[Mapping[str, Any]]) -> Row:
     names = dict.fromkeys(name for result in results for name in result["scores"])
     values = {name: tuple(r["scores"][name] for r in results if r["scores"].get(name) is not None) for name in names}
     peaks = [result["peak_mb"] for result in results if result.get("peak_mb")]
+    leading = "acc" if "acc" in names else "silhouette_inputs"
+    points = ((result["seconds"], result["scores"].get(leading)) for result in results)
     return Row(
         method,
         {name: found for name, found in values.items() if found},
@@ -53,6 +56,7 @@ def _row(method: str, results: Sequence[Mapping[str, Any]]) -> Row:
         max(peaks, default=None),
         any(result["history"] for result in results),
         stability([result["labels"].split() for result in results if "labels" in result]),
+        points=tuple((seconds, value) for seconds, value in points if value is not None),
     )
 
 
@@ -81,7 +85,8 @@ def below(rows: Sequence[Row]) -> list[str]:
 
 def plain(row: Row) -> dict[str, Any]:
     """A row as JSON holds it."""
-    return {**vars(row), "scores": dict(row.scores)}
+    known = {name: value for name, value in vars(row).items() if name != "points"}  # which are in scores and seconds
+    return {**known, "scores": dict(row.scores)}
 
 
 LABELLED = ("method", "ACC % (n)", "worst", "NMI", "ARI", "alive", "s", "MB", "note")

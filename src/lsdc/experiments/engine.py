@@ -15,7 +15,8 @@ from typing import Any, Protocol
 import torch
 from threadpoolctl import threadpool_limits
 
-from lsdc.errors import InputError
+from lsdc.errors import Busy, InputError, Unsuitable
+from lsdc.training import device as devices
 from lsdc.training.loop import Diverged, Progress
 from lsdc.training.run import Run
 
@@ -55,6 +56,9 @@ class Place:
     out: Path
     device: str = "auto"
     jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        devices.choose(self.device)  # one that is not there is refused before anything runs
 
     @property
     def slots(self) -> range:
@@ -100,6 +104,12 @@ class State:
     def ended(self, job: Job) -> str:
         """What a person is told of a job that has just ended."""
         return self.failed.get(job.name) or self.left_out.get(job.group) or "done"
+
+    @property
+    def notes(self) -> list[str]:
+        """What stands below a table of what is not in it."""
+        failed = [f"Failed, and not in the means: {name} ({why})." for name, why in self.failed.items()]
+        return failed + [f"Left out: {group} ({why})." for group, why in self.left_out.items()]
 
 
 def run_all(
@@ -167,9 +177,16 @@ def _work(job: Job, root: Path, out: Path, device: str, answer: Connection) -> N
     except Exception as error:  # whatever it is, the other jobs go on, and the table names this one
         lines = str(error).splitlines() or [""]
         known = isinstance(error, (InputError, Diverged))
-        answer.send((isinstance(error, InputError), lines[0] if known else f"{type(error).__name__}: {lines[0]}"))
+        answer.send((_whose(error), lines[0] if known else f"{type(error).__name__}: {lines[0]}"))
     else:
         answer.send(None)
+
+
+def _whose(error: Exception) -> str:
+    """Whom an error is about: the method, which does not suit the data, the user, or this one job."""
+    if isinstance(error, Unsuitable):
+        return "method"
+    return "user" if isinstance(error, InputError) and not isinstance(error, Busy) else "job"
 
 
 def _stop_if_alone(progress: Progress) -> None:
@@ -180,20 +197,20 @@ def _stop_if_alone(progress: Progress) -> None:
 
 
 def _end(running: Running, state: State) -> None:
-    """Take note of how a job ended; a mistake of the user's ends everything, unless the method can be left out."""
+    """Take note of how a job ended; a mistake of the user's ends everything, a method may be left out."""
     job = state.finished = running.job
     state.done += 1
     running.process.join()
     try:
         failure = running.answer.recv()
     except EOFError:
-        failure = (False, f"its process ended with code {running.process.exitcode} (-9: killed, memory?)")
+        failure = ("job", f"its process ended with code {running.process.exitcode} (-9: killed, memory?)")
     if failure is None:
         return
-    users, message = failure
-    if not users:
+    whose, message = failure
+    if whose == "job":
         state.failed[job.name] = message
-    elif job.optional:
+    elif whose == "method" and job.optional:
         state.left_out[job.group] = message
     else:
         raise InputError(message)

@@ -16,23 +16,37 @@ from lsdc.experiments.engine import Monitor
 from lsdc.methods import Estimator, KMeans
 from lsdc.metrics import clustering_accuracy, confusion, score
 from lsdc.training.health import clusters_alive
+from lsdc.training.loop import Progress
 from lsdc.training.run import Run
 
-CURVES = ("stage", "epoch", "loss", "pair", "consistency", "accuracy", "alive", "confident", "density", "seconds")
+CURVES = (
+    *("stage", "epoch", "loss", "pair", "consistency", "accuracy", "alive", "confident", "density", "seconds"),
+    *("changed", "rebuilt", "selected", "agreement", "clusters"),  # of other methods than LSD-C
+)
 SAMPLED = 2000  # rows a silhouette is computed on: it compares all pairs
 STARTS = 5  # of the K-means that looks at what a method learned
 
 
-def timed(
-    model: Estimator, X: Any, folder: Run, resume: bool, monitor: Monitor | None
-) -> tuple[float, float, list[str]]:
-    """Fit, and give the seconds its epochs took (of a resumed run too), those of the call, and what was warned of."""
+def timed(model: Estimator, X: Any, folder: Run, resume: bool, monitor: Monitor | None) -> tuple[float, list[str]]:
+    """Fit, and give the seconds it took and what was warned of.
+
+    Epochs of an interrupted run, or of a pretext that another run left, count as if they had been run now.
+    """
+    here = 0.0
+
+    def watch(progress: Progress) -> None:
+        nonlocal here
+        here += progress.record["seconds"] if progress.record else 0.0
+        if monitor:
+            monitor(progress)
+
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", HealthWarning)
-        model.fit(X, monitor=monitor, **({"resume": folder} if resume else {"run": folder}))
+        model.fit(X, monitor=watch, **({"resume": folder} if resume else {"run": folder}))
     said = [str(w.message) for w in caught if issubclass(w.category, HealthWarning)]
-    return sum(record["seconds"] for record in model.history_), time.perf_counter() - started, said
+    outside = max(time.perf_counter() - started - here, 0.0)  # an epoch may have begun in another process
+    return outside + sum(record["seconds"] for record in model.history_), said
 
 
 def peak_mb() -> float | None:

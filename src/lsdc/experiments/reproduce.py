@@ -1,9 +1,8 @@
 """Rerun a table: every cell once, and the table written anew after each."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from lsdc.data.datasets import DATASETS
@@ -53,32 +52,36 @@ def reproduce(
     watch: Callable[[State], None] = lambda state: None,
 ) -> tuple[list[Row], State]:
     """Run the cells of a table that are not there yet, and write OUT/TABLE-SCALE.md, .tex and .json."""
+    if not wanted:
+        raise InputError(f"nothing to run: table {name} has none of these methods on {', '.join(abouts)}")
     pending = [cell for cell in wanted if cells_.read(cell, place.out, abouts[cell.dataset]) is None]
     keys = {cell.name: pretext(cell, abouts[cell.dataset]) for cell in pending}
     state = State(len(wanted), len(wanted) - len(pending))
-    rows = write(name, scale, place.out, state.failed, tuple(abouts))
+    rows = write(name, scale, place.out, state, tuple(abouts))
 
     def ended(state: State) -> None:
-        rows[:] = write(name, scale, place.out, state.failed, tuple(abouts))
+        if {cell.group for cell in wanted} <= state.left_out.keys():
+            raise InputError(next(iter(state.left_out.values())))
+        rows[:] = write(name, scale, place.out, state, tuple(abouts))
 
     run_all(pending, state, place, keys=keys, watch=watch, ended=ended)
     return rows, state
 
 
-def write(
-    name: str, scale: str, out: Path, failed: Mapping[str, str] = MappingProxyType({}), asked: Sequence[str] = ()
-) -> list[Row]:
+def write(name: str, scale: str, out: Path, state: State | None = None, asked: Sequence[str] = ()) -> list[Row]:
     """Write the table of all finished cells below ``out``, whichever call ran them, if their settings are today's."""
+    state = state or State(0)
     named = [Cell.named(file.stem) for file in sorted((out / "cells").glob("*.json"))]
     found = [c for c in named if c and c.scale == scale and c.variant in columns(name)]
     wanted = [c for c in found if c.dataset in asked or belongs(name, c.dataset)]
     rows = summarise(name, filter(None, (cells_.read(cell, out) for cell in wanted)))
-    content = {"table": name, "scale": scale, "rows": [_plain(row) for row in rows], "failed": dict(failed)}
+    ends = {"failed": state.failed, "left_out": state.left_out}
+    content = {"table": name, "scale": scale, "rows": [_plain(row) for row in rows], **ends}
     try:
         out.mkdir(parents=True, exist_ok=True)
         for suffix, text in (
-            (".md", markdown(name, scale, rows, failed)),
-            (".tex", latex(name, scale, rows, failed)),
+            (".md", markdown(name, scale, rows, state.notes)),
+            (".tex", latex(name, scale, rows, state.notes)),
             (".json", json.dumps(content, indent=1) + "\n"),
         ):
             write_atomic(out / f"{name}-{scale}{suffix}", text.encode())

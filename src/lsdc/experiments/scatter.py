@@ -46,9 +46,9 @@ def _colour(row: Row) -> str:
 
 def _dots(axis: Any, row: Row, unit: float) -> tuple[float, float]:
     """Draw the seeds of a method, and give its mean."""
-    values = unit * np.array(row.leading)
-    axis.scatter(row.seconds[: len(values)], values, s=10, color=_colour(row), alpha=0.6, linewidths=0)
-    x, y = float(np.mean(row.seconds)), float(values.mean())
+    seconds, values = np.array(row.points).T * [[1], [unit]]
+    axis.scatter(seconds, values, s=10, color=_colour(row), alpha=0.6, linewidths=0)
+    x, y = float(seconds.mean()), float(values.mean())
     axis.scatter([x], [y], s=60, facecolors="none", edgecolors=_colour(row), linewidths=1.4)
     if row.method == "kmeans":
         axis.axhline(y, color=GREY, linewidth=0.8, linestyle=":", zorder=0)

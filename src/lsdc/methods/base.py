@@ -20,7 +20,7 @@ from lsdc.data import sources
 from lsdc.data.datasets import Dataset
 from lsdc.data.sources import Data, Spec
 from lsdc.data.texts import TfIdf, are_texts
-from lsdc.errors import HealthWarning, InputError, shown
+from lsdc.errors import HealthWarning, InputError, Unsuitable, shown
 from lsdc.methods.persist import digest, plain, write_model
 from lsdc.training import device as devices
 from lsdc.training.health import Record, clusters_alive
@@ -164,7 +164,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             from lsdc.methods import METHODS  # here, as it imports every method
 
             others = ", ".join(name for name, method in METHODS.items() if kind in method.takes)
-            raise InputError(f"{self.method} takes {' and '.join(self.takes)}, not {kind}; methods that do: {others}")
+            raise Unsuitable(f"{self.method} takes {' and '.join(self.takes)}, not {kind}; methods that do: {others}")
 
     def _assigned(self, data: Data) -> tuple[NDArray[np.int64], NDArray[np.float32], int]:
         """The cluster of each sample, its probability, and the number of clusters; part by part, as K may be large."""

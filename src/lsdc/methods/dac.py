@@ -79,6 +79,8 @@ class DAC(DeepEstimator):
     ----------
     labels_ : array (n,)
         The cluster of each sample of X.
+    n_clusters_ : int
+        The number of clusters.
     history_ : list of dict
         One record an epoch; ``selected`` is the share of pairs that were sure enough.
     network_ : Network

@@ -129,6 +129,8 @@ class DEC(AutoencoderEstimator):
     ----------
     labels_ : array (n,)
         The cluster of each sample of X.
+    n_clusters_ : int
+        The number of clusters.
     history_ : list of dict
         One record an epoch; ``changed`` is the share of samples whose cluster changed before it.
     network_ : Network

@@ -122,6 +122,8 @@ class DeepCluster(DeepEstimator):
     ----------
     labels_ : array (n,)
         The cluster of each sample of X: the nearest centre of a last K-means.
+    n_clusters_ : int
+        The number of clusters.
     history_ : list of dict
         One record an epoch.
     network_ : Network

@@ -92,6 +92,8 @@ class IIC(DeepEstimator):
     ----------
     labels_ : array (n,)
         The cluster of each sample of X, by the head with the lowest loss.
+    n_clusters_ : int
+        The number of clusters.
     history_ : list of dict
         One record an epoch; ``main`` or ``over`` are the losses of the heads that were trained.
     network_ : Network

@@ -70,6 +70,8 @@ class IMSAT(DeepEstimator):
     ----------
     labels_ : array (n,)
         The cluster of each sample of X.
+    n_clusters_ : int
+        The number of clusters.
     history_ : list of dict
         One record an epoch: the losses, clusters alive, confidence.
     network_ : Network

@@ -130,6 +130,8 @@ class JULE(DeepEstimator):
     ----------
     labels_ : array (n,)
         The cluster of each sample of X: the nearest mean of the clusters merged by the learned features.
+    n_clusters_ : int
+        The number of clusters.
     history_ : list of dict
         One record an epoch; ``clusters`` says how many there were.
     network_ : Network

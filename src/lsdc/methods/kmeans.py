@@ -44,8 +44,12 @@ class KMeans(Estimator):
     ----------
     labels_ : array (n,)
         The cluster of each sample of X.
+    n_clusters_ : int
+        The number of clusters.
     cluster_centers_ : array (n_clusters, d)
         The centres, in units of the scaled data.
+    variance_ : float
+        That of the samples around their centres, a value; probabilities follow from it.
     """
 
     method = "kmeans"

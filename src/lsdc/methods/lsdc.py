@@ -152,16 +152,16 @@ class LSDC(NetworkEstimator):
         Whether connected pairs are weighed as if every pair of a cluster were known; False is the paper.
     balance : float or "auto"
         Weight of an entropy term that favours clusters of equal size until they have formed; 0 is the paper.
-    backbone : {"auto", "resnet18", "vgg4", "vgg6", "mlp"} or callable ``(shape, width) -> Backbone``
-        The network that makes features.
+    backbone : {"auto", "resnet18", "vgg4", "vgg6", "mlp", "mlp-norm", "coder"} or callable
+        The network that makes features; a function ``(shape, width) -> Backbone``.
     width : float or "auto"
         Multiplies the network's channels.
-    head : {"auto", "normed", "linear", "two-layer"} or callable ``(n_features, n_clusters) -> Module``
-        The classifier; the first two are linear in the features.
+    head : {"auto", "normed", "normed-logits", "linear", "two-layer"} or callable ``(n_features, n_clusters) -> Module``
+        The classifier; all but the last are linear in the features.
     n_frozen : int or "auto"
         How many stages of the network stay as the pretext left them.
-    pretext : {"auto", "rotnet", "autoencoder", "contrastive", "none"} or callable ``(backbone, views) -> objective``
-        Self-supervised pretraining.
+    pretext : {"auto", "rotnet", "autoencoder", "stacked", "contrastive", "none"} or callable
+        Self-supervised pretraining; a function ``(backbone, views) -> objective``.
     pretext_plan : dict or None
         Changes to the pretext's training, e.g. ``{"epochs": 20, "lr": 0.01}``.
     augment : {"auto", "affine", "crop", "crop-flip", "colour", "window", "noise", "dropout", "none"} or callable
@@ -181,6 +181,8 @@ class LSDC(NetworkEstimator):
     ----------
     labels_ : array (n,)
         The cluster of each sample of X.
+    n_clusters_ : int
+        The number of clusters.
     history_ : list of dict
         One record an epoch: losses, clusters alive, density of A, confidence.
     n_features_in_ : int

@@ -93,6 +93,8 @@ class VaDE(AutoencoderEstimator):
     ----------
     labels_ : array (n,)
         The cluster of each sample of X.
+    n_clusters_ : int
+        The number of clusters.
     history_ : list of dict
         One record an epoch; ``rebuilt`` is the mean squared error of the reconstruction.
     network_ : Network

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch
-from lsdc.errors import InputError
+from lsdc.errors import Unsuitable
 from lsdc.nn.backbone import Backbone
 from lsdc.parallel import mean
 from lsdc.training.health import Record
@@ -19,7 +19,7 @@ class RotNet:
 
     def __init__(self, backbone: Backbone, views: Views) -> None:
         if len(views.shape) != 3 or views.shape[1] != views.shape[2]:
-            raise InputError(f"pretext 'rotnet' needs square images, got samples of shape {views.shape}")
+            raise Unsuitable(f"pretext 'rotnet' needs square images, got samples of shape {views.shape}")
         self.module = nn.ModuleDict({"backbone": backbone, "head": nn.Linear(backbone.n_features, 4)})
         self.augment = views.augment
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from lsdc.errors import HealthWarning, InputError
+from lsdc.errors import Busy, HealthWarning, InputError
 from lsdc.training.checkpoint import Checkpoint, whole, write_atomic
 from lsdc.training.labels import labels_csv, read_labels
 from lsdc.training.untrusted import contained, read_json, read_records
@@ -121,7 +121,7 @@ class Run:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise InputError(f"{self.path}: another process is at work on this run; wait for it") from None
+                raise Busy(f"{self.path}: another process is at work on this run; wait for it") from None
             for folder in (self.path, self.path / "checkpoint"):
                 for left in folder.glob(TEMPORARY):  # by a process that was killed while it wrote
                     left.unlink(missing_ok=True)
