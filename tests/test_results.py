@@ -68,7 +68,7 @@ def test_the_comparison_has_the_figures_of_its_columns():
     columns = [cell.strip() for cell in head.strip("|").split("|")]
     for line in lines:
         cells = dict(zip(columns, (cell.strip() for cell in line.strip("|").split("|")), strict=True))
-        for data in ("MNIST", "RCV1-10K (rebuilt)", "digits"):
+        for data in ("MNIST", "RCV1-10K (rebuilt)", "digits", "CIFAR-10, a part"):
             figure = cells[data].removesuffix(" *")
-            assert figure == "-" or figure in found[cells["method"], data]
+            assert figure == "-" or figure in found[cells["method"], data.split(",")[0]]
     assert len(lines) == 13
