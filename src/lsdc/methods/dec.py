@@ -21,6 +21,7 @@ from lsdc.training.health import Record
 from lsdc.training.loop import Context
 from lsdc.training.rng import derive
 
+WARMUP = 2.0  # epochs in which Adam's rate grows: at full length its first steps can undo the pretraining
 CHANGED = 1e-3  # the training ends when fewer samples than this share change their cluster (section 3.3)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lsdc.methods.dec import DEC, Refinement
+from lsdc.methods.dec import DEC, WARMUP, Refinement
 
 
 class Preserving(Refinement):
@@ -30,4 +30,4 @@ class IDEC(DEC):
     objective = Preserving
 
     def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
-        return {**super()._defaults(shape), "optimizer": "adam", "lr": 1e-3}
+        return {**super()._defaults(shape), "optimizer": "adam", "lr": 1e-3, "warmup": WARMUP}

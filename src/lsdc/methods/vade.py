@@ -11,7 +11,7 @@ from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch, draw
 from lsdc.data.sources import Data
 from lsdc.functional import Mixture, mixture_log_density, reparameterise, responsibilities, vade_loss
-from lsdc.methods.dec import AutoencoderEstimator
+from lsdc.methods.dec import WARMUP, AutoencoderEstimator
 from lsdc.methods.deep import assigned
 from lsdc.methods.neural import DeepObjective, Settings
 from lsdc.nn.backbone import Backbone
@@ -106,7 +106,7 @@ class VaDE(AutoencoderEstimator):
 
     def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
         rate = {"lr": 2e-3, "schedule": "steps", "milestones": tuple(range(10, 1000, 10)), "gamma": 0.9}
-        return {**super()._defaults(shape), **rate, "batch_size": 100, "steps": 700, "least": 30}
+        return {**super()._defaults(shape), **rate, "warmup": WARMUP, "batch_size": 100, "steps": 700, "least": 30}
 
     def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
         return Network(backbone, settings.n_clusters)

@@ -120,7 +120,11 @@ def train(
     stage = Stage(objective, data, plan, context)
     stage.resume()
     with Interrupt(wanted=context.keeper is not None or parallel.is_member()) as interrupt:
-        while len(stage.history) < plan.epochs and not stage.is_done(prepare):
+        while len(stage.history) < plan.epochs:
+            if stage.is_done(prepare):
+                if stage.has_collapsed and stage.retry(f"done, but collapsed in epoch {len(stage.history)}"):
+                    continue
+                break
             try:
                 stage.epoch(interrupt)
             except Diverged as error:
@@ -209,6 +213,11 @@ class Stage:
             stacklevel=1,
         )
         return True
+
+    @property
+    def has_collapsed(self) -> bool:
+        """Whether the last epoch left a single cluster, which never changes and so may pass for the end."""
+        return bool(self.history) and "collapsed" in self.history[-1].get("health", ())
 
     @property
     def rate(self) -> float:
