@@ -240,9 +240,9 @@ class Sink(Cliff):
         return examine(record, history, epochs=8)
 
 
-def sink(lr):
+def sink(lr, prepare=None):
     plan = Plan(epochs=8, batch_size=4, lr=lr, momentum=0, weight_decay=0)
-    return train(Sink(), Samples(), plan, Context(0, torch.device("cpu")))
+    return train(Sink(), Samples(), plan, Context(0, torch.device("cpu")), prepare)
 
 
 def test_a_collapse_goes_back_to_the_last_sound_epoch():
@@ -255,6 +255,22 @@ def test_a_collapse_goes_back_to_the_last_sound_epoch():
     assert [record["alive"] for record in history] == [2] * 8
     assert [record["lr"] for record in history] == pytest.approx([1.2] * 2 + [0.36] * 6)
     assert history[-1]["retries"] == ["collapsed in epoch 5"]
+
+
+def all_in_one(history):
+    """A rule that stops when no label changes: those of a single cluster never do."""
+    return bool(history) and history[-1]["alive"] == 1
+
+
+def test_a_collapse_that_passes_for_the_end_goes_back_too():
+    with pytest.warns(HealthWarning, match="cliff: done, but collapsed in epoch 3; goes on from epoch 2 with 0.3"):
+        history = sink(1.2, all_in_one)
+    assert [record["alive"] for record in history] == [2] * 8
+    assert history[-1]["retries"] == ["done, but collapsed in epoch 3"]
+    with pytest.warns(HealthWarning) as caught:
+        history = sink(40.0, all_in_one)
+    assert history[-1]["alive"] == 1
+    assert sum("(try" in str(w.message) for w in caught) == 3
 
 
 def test_a_collapse_that_smaller_steps_do_not_mend_is_kept_and_said():
