@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.io
+import scipy.sparse as sp
 import torch
 
 from lsdc.cli import main
@@ -414,16 +416,27 @@ def test_a_failed_cell_is_named_in_the_table():
 
 
 def test_what_cannot_take_the_data_is_named_in_the_table_and_alone_refused(tmp_path, capsys):
-    words = ("reproduce", "table1", "--datasets", "two-moons", "--seeds", 1, "--jobs", 1, "--out", tmp_path)
-    (tmp_path / "cells").mkdir()
-    state = State(2, left_out={"two-moons-cpu-x": "takes images"})
-    assert reproduce.write("table1", "cpu", tmp_path, state) == []
-    assert "Left out: two-moons-cpu-x (takes images)." in (tmp_path / "table1-cpu.md").read_text()
-    assert call(*words, "--methods", "finch", "--device", "tpu") == 2
+    X = sp.csc_matrix(np.random.default_rng(0).poisson(0.3, size=(200, 40)).astype(float))
+    (tmp_path / "reuters10k").mkdir()
+    scipy.io.savemat(tmp_path / "reuters10k" / "reuters10k.mat", {"X": X, "Y": np.arange(200)[None] % 4})
+    words = ("reproduce", "table1", "--datasets", "reuters10k", "--seeds", 2, "--jobs", 1, "--data-root", tmp_path)
+    assert call(*words, "--methods", "kmeans,jule", "--out", tmp_path / "both") == 0
+    said = "jule takes images and dense vectors, not sparse vectors; methods that do: lsdc"
+    assert capsys.readouterr().err.count(f"left out: reuters10k-cpu-jule: {said}") == 1
+    assert f"Left out: reuters10k-cpu-jule ({said}" in (tmp_path / "both" / "table1-cpu.md").read_text()
+    assert list(json.loads((tmp_path / "both" / "table1-cpu.json").read_text())["left_out"]) == ["reuters10k-cpu-jule"]
+    assert call(*words, "--methods", "jule", "--out", tmp_path / "alone") == 2
+    assert capsys.readouterr().err.strip().splitlines()[-1].startswith(f"lsdc: {said}")
+
+
+def test_what_cannot_run_is_refused_before_anything_is_written(tmp_path, capsys):
+    out = tmp_path / "out"
+    assert call("reproduce", "table1", "--datasets", "two-moons", "--out", out, "--device", "tpu") == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line == "lsdc: device must be 'auto', 'cpu' or 'cuda', got 'tpu'"
     with pytest.raises(InputError, match="nothing to run: table table1 has none of these methods on cifar100-20"):
-        reproduce.reproduce("table1", [], {"cifar100-20": {}}, "cpu", Place(tmp_path, tmp_path))
+        reproduce.reproduce("table1", [], {"cifar100-20": {}}, "cpu", Place(tmp_path, out))
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(("option", "said"), [("--methods", "lsdc list methods"), ("--datasets", "lsdc list datasets")])

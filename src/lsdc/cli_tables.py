@@ -25,6 +25,7 @@ from lsdc.experiments import compare as comparing
 from lsdc.experiments import comparison
 from lsdc.experiments.engine import Place, State
 from lsdc.experiments.figures import draw, pyplot
+from lsdc.experiments.parameters import words
 from lsdc.experiments.reproduce import grid, look
 from lsdc.experiments.reproduce import reproduce as rerun
 from lsdc.experiments.scatter import against_time
@@ -64,9 +65,7 @@ def reproduce(
     Results are OUT/cells/*.json, the table OUT/TABLE-SCALE.md, .tex and .json.
     """
     base = "table1" if name == "figures" else name
-    names = list(table(base).datasets) if datasets is None else _words(datasets)
-    if not names:
-        raise InputError(f"--datasets {datasets!r}: name at least one (lsdc list datasets)")
+    names = list(table(base).datasets) if datasets is None else words(datasets, "--datasets", "datasets")
     chosen = plain_columns(base) if methods is None else [] if methods.strip() == "all" else comparing.named(methods)
     check_methods(base, chosen)
     place = Place(root_of(data_root), out_, device or "auto", jobs)
@@ -82,10 +81,6 @@ def reproduce(
     if name == "figures":
         written += draw(data, scale, out_, samples)
     _say_end(written, state)
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _plan(variants: list[str]) -> str:

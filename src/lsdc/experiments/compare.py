@@ -15,7 +15,7 @@ from lsdc.errors import InputError, unknown
 from lsdc.experiments import measure
 from lsdc.experiments.comparison import Row, latex, markdown, plain, summarise
 from lsdc.experiments.engine import Monitor, Place, State, run_all
-from lsdc.experiments.parameters import settings
+from lsdc.experiments.parameters import settings, words
 from lsdc.experiments.recipes import merged
 from lsdc.experiments.results import described, has_scores, is_interrupted, of_today, parsed, save, settings_of
 from lsdc.methods import METHODS, Estimator, KMeans
@@ -166,19 +166,17 @@ def read(entry: Entry, out: Path, about: dict[str, Any]) -> dict[str, Any] | Non
 
 def named(text: str) -> list[str]:
     """The methods of ``--methods``, each once."""
-    words = list(METHODS) if text.strip() == "all" else [word.strip() for word in text.split(",") if word.strip()]
-    for word in words:
-        if word not in METHODS:
-            raise unknown("method (--methods)", word, METHODS)
-    if not words:
-        raise InputError(f"--methods {text!r}: name at least one (lsdc list methods), or say all")
-    return list(dict.fromkeys(words))
+    methods = list(METHODS) if text.strip() == "all" else words(text, "--methods", "methods")
+    for method in methods:
+        if method not in METHODS:
+            raise unknown("method (--methods)", method, METHODS)
+    return methods
 
 
-def changed(words: Sequence[str], methods: Sequence[str]) -> dict[str, dict[str, Any]]:
+def changed(given: Sequence[str], methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What ``--set METHOD.KEY=VALUE`` changes in each method."""
     result: dict[str, dict[str, Any]] = {}
-    for word in words:
+    for word in given:
         method, dot, rest = word.partition(".")
         if not dot or "=" in method or "=" not in rest:
             raise InputError(f"--set {word}: write METHOD.KEY=VALUE")

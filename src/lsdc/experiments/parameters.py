@@ -10,6 +10,14 @@ from lsdc.experiments.recipes import merged, recipe_for
 from lsdc.methods import METHODS
 
 
+def words(text: str, option: str, kind: str) -> list[str]:
+    """What is named in a list with commas, each once."""
+    found = list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    if not found:
+        raise InputError(f"{option} {text!r}: name at least one (lsdc list {kind})")
+    return found
+
+
 def chosen(
     method: str, recipe: str, words: list[str], dataset: Dataset, clusters: int | None, seed: int | None
 ) -> dict[str, Any]:

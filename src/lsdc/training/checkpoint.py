@@ -20,6 +20,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from lsdc.errors import InputError, reason
+from lsdc.training.health import has_collapsed
 from lsdc.training.untrusted import JSON_BYTES, parse_json, plain_file, records
 
 TYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL")
@@ -164,7 +165,7 @@ class Checkpoint:
     @property
     def sound(self) -> bool:
         """Whether this is a place to come back to: the end of an epoch in which the clusters had not collapsed."""
-        return self.step == 0 and not (self.history and "collapsed" in self.history[-1].get("health", ()))
+        return self.step == 0 and not has_collapsed(self.history)
 
     def copy(self) -> "Checkpoint":
         """The same, of tensors that stay as they are."""

@@ -17,7 +17,7 @@ from lsdc.errors import HealthWarning, InputError
 from lsdc.nn.norm import synchronised
 from lsdc.training import device as devices
 from lsdc.training.checkpoint import Checkpoint, optimizer_tensors
-from lsdc.training.health import Record
+from lsdc.training.health import Record, has_collapsed
 from lsdc.training.interrupt import Interrupt
 from lsdc.training.plan import Plan
 from lsdc.training.rng import generator, rows_generator
@@ -122,7 +122,8 @@ def train(
     with Interrupt(wanted=context.keeper is not None or parallel.is_member()) as interrupt:
         while len(stage.history) < plan.epochs:
             if stage.is_done(prepare):
-                if stage.has_collapsed and stage.retry(f"done, but collapsed in epoch {len(stage.history)}"):
+                collapsed = has_collapsed(stage.history)  # labels of one cluster never change, which is not the end
+                if collapsed and stage.retry(f"done, but collapsed in epoch {len(stage.history)}"):
                     continue
                 break
             try:
@@ -213,11 +214,6 @@ class Stage:
             stacklevel=1,
         )
         return True
-
-    @property
-    def has_collapsed(self) -> bool:
-        """Whether the last epoch left a single cluster, which never changes and so may pass for the end."""
-        return bool(self.history) and "collapsed" in self.history[-1].get("health", ())
 
     @property
     def rate(self) -> float:
