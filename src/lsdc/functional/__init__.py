@@ -8,6 +8,7 @@ from lsdc.functional.dac import dac_labels, dac_pair_loss, dac_thresholds
 from lsdc.functional.dec import kl_to_target, soft_assignment, target_distribution
 from lsdc.functional.deepcluster import uniform_over_clusters, whiten, whitening
 from lsdc.functional.finch import cut, finch_partitions, first_neighbours, linked, merge_closest, natural
+from lsdc.functional.graph import graph_information, pair_likelihood, walk
 from lsdc.functional.iic import iic_loss, joint, sobel
 from lsdc.functional.imsat import (
     conditional_entropy,
@@ -69,6 +70,7 @@ __all__ = [
     "diffusion",
     "finch_partitions",
     "first_neighbours",
+    "graph_information",
     "iic_loss",
     "information_loss",
     "joint",
@@ -90,6 +92,7 @@ __all__ = [
     "nearest_among",
     "none",
     "nt_xent",
+    "pair_likelihood",
     "pair_loss",
     "positive_weight",
     "prior_divergence",
@@ -108,6 +111,7 @@ __all__ = [
     "vade_loss",
     "vat_direction",
     "vat_loss",
+    "walk",
     "whiten",
     "whitening",
 ]

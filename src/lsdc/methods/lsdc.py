@@ -22,6 +22,7 @@ from lsdc.functional import (
     rampup,
 )
 from lsdc.methods.deep import assigned, build_backbone, part, pretrain, views_of
+from lsdc.methods.graph import GraphClustering
 from lsdc.methods.memory import Memory
 from lsdc.methods.settings import Settings, bind_similarity, maturity, resolve, stored, with_functions
 from lsdc.methods.trained import NetworkEstimator
@@ -132,10 +133,17 @@ class LSDC(NetworkEstimator):
     ----------
     n_clusters : int
         The number of clusters K.
+    neighbours : {"auto", "graph", "batch"}
+        Where pairs come from: short walks on a neighbour graph of all samples, with a linear classifier on the vectors
+        as they are, or labels made within each batch, as in the paper. "auto" is the graph for dense vectors of 32
+        numbers or more, unless one of the parameters of labels in a batch or of the network is given.
+    n_init : int or "auto"
+        With the graph: classifiers trained side by side from different starts; the one with the lowest loss is kept.
     similarity : {"auto", "diffusion", "knn", "sne", "cosine", "l2"} or callable ``f -> A``
         How the pairwise labels are made.
     k : int or "auto"
-        Neighbours of a sample in the pool; "auto" grows from few and pure ones to most of N/K.
+        Neighbours of a sample: in the graph ("auto": 10), or in the pool, where "auto" grows from few and pure ones to
+        most of N/K.
     tau, temperature : float
         Threshold of "sne", "cosine" and "l2", temperature of "sne". Without a threshold as many pairs are connected
         as kNN would connect.
@@ -201,6 +209,8 @@ class LSDC(NetworkEstimator):
         self,
         n_clusters: int = 8,
         *,
+        neighbours: str = "auto",
+        n_init: Any = "auto",
         similarity: Any = "auto",
         k: Any = "auto",
         tau: float | None = None,
@@ -220,9 +230,9 @@ class LSDC(NetworkEstimator):
         pretext_plan: Any = None,
         augment: Any = "auto",
         epochs: Any = "auto",
-        batch_size: int = 256,
+        batch_size: Any = "auto",
         optimizer: str = "adam",
-        lr: float = 1e-3,
+        lr: Any = "auto",
         weight_decay: float = 0.0,
         schedule: str = "cosine",
         milestones: Any = (),
@@ -232,6 +242,8 @@ class LSDC(NetworkEstimator):
         n_workers: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
+        self.neighbours = neighbours
+        self.n_init = n_init
         self.similarity = similarity
         self.k = k
         self.tau = tau
@@ -299,6 +311,10 @@ class LSDC(NetworkEstimator):
         pretext = self._part("pretext", settings.pretext)
         self.history_ = pretrain(network.backbone, pretext, settings.pretext_plan, views, data, context)
         network.backbone.freeze(settings.architecture.n_frozen)
+        if settings.graph:
+            self.history_ += self._fit_on_graph(network, data, settings, context)
+            self.network_, self._views = network, views
+            return
         composition = self._part("composition", settings.composition)
         similarity = self._part("similarity", settings.labelling.similarity)
         directions = leading_directions(data, context.seed) if settings.labelling.space == "inputs" else None
@@ -306,3 +322,9 @@ class LSDC(NetworkEstimator):
         objective = Clustering(network, views, similarity, composition, settings, directions)
         self.history_ += train(objective, data, settings.plan, context)
         self.network_, self._views = network, views
+
+    def _fit_on_graph(self, network: Network, data: Data, settings: Settings, context: Context) -> list[Record]:
+        objective = GraphClustering(network, data, settings, context)
+        history = train(objective, objective.data, settings.plan, context)
+        objective.finish()
+        return history

@@ -11,6 +11,7 @@ from lsdc.data.augment import AUGMENTATIONS
 from lsdc.errors import InputError
 from lsdc.functional import COMPOSITIONS, SCORES, SIMILARITIES, closest, knn
 from lsdc.methods.deep import epochs_for, is_auto, part, validated, validated_plan
+from lsdc.methods.graph import SAMPLES, Graph
 from lsdc.methods.persist import plain
 from lsdc.nn.network import BACKBONES, HEADS, auto_backbone
 from lsdc.pretext import PRETEXTS
@@ -21,6 +22,16 @@ INPUT_SHARE = 1.2  # the same where the inputs are compared, which do not mature
 STEPS = {"image": 500, "vector": 200}  # enough for small data; large data gets ten epochs at least
 PRETEXT_STEPS = {"image": 700, "vector": 300}
 FEW_FEATURES = 32  # below, the inputs are good neighbours already and a pretext has nothing to find
+GRAPH_STEPS = 600
+NEIGHBOURS = 10  # of a sample in the graph of all samples
+BATCH_SIZE = {"batch": 256, "graph": 512}
+LR = {"batch": 1e-3, "graph": 3e-2}
+N_INIT = 20  # classifiers side by side, fewer for more than a hundred clusters
+# whoever sets one of these asks for the labels and the network of the paper, made batch by batch
+IN_BATCH = (
+    *("similarity", "tau", "space", "composition", "rampup", "balance"),
+    *("backbone", "width", "head", "n_frozen", "pretext", "pretext_plan", "augment"),
+)
 
 PARTS: dict[str, dict[str, Any]] = {
     "similarity": SIMILARITIES,
@@ -32,7 +43,7 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 
 
-UNFIT = {"image": ("mlp", "mlp-norm", "coder"), "vector": ("resnet18", "vgg4", "vgg6", "ricap", "cutmix")}
+UNFIT = {"image": ("mlp", "mlp-norm", "coder", "projection"), "vector": ("resnet18", "vgg4", "vgg6", "ricap", "cutmix")}
 
 
 class Labelling(Frozen):
@@ -70,6 +81,7 @@ class Settings(Frozen):
     pretext: str
     pretext_plan: Plan
     plan: Plan
+    graph: Graph | None = None  # where pairs come from a graph of all samples
 
 
 def defaults(shape: tuple[int, ...], sparse: bool = False) -> dict[str, Any]:
@@ -91,22 +103,63 @@ def defaults(shape: tuple[int, ...], sparse: bool = False) -> dict[str, Any]:
     }
 
 
+def source_of_pairs(params: dict[str, Any], shape: tuple[int, ...], sparse: bool) -> str:
+    """Whether "graph" or "batch": dense vectors that are good features already need no network (decision 70)."""
+    given = params["neighbours"]
+    if not (isinstance(given, str) and given in ("auto", "graph", "batch")):
+        raise InputError(f"neighbours must be 'auto', 'graph' or 'batch', got {given!r}")
+    changed = [name for name in IN_BATCH if not (is_auto(params[name]) or params[name] is None)]
+    if given == "graph":
+        if len(shape) == 3:
+            raise InputError(f"neighbours='graph' needs vectors, got images of shape {shape}; use 'auto'")
+        if changed:
+            raise InputError(f"{changed[0]} has no part in neighbours='graph'; leave one of them out")
+        return "graph"
+    embeddings = len(shape) == 1 and shape[0] >= FEW_FEATURES and not sparse
+    return "graph" if given == "auto" and embeddings and not changed else "batch"
+
+
+FROM_GRAPH = {
+    "backbone": "projection",
+    "head": "linear",
+    "n_frozen": 1,
+    "augment": "none",
+    "pretext": "none",
+    "composition": "none",
+}
+
+
+def _graph(values: dict[str, Any]) -> Graph:
+    k = NEIGHBOURS if is_auto(values["k"]) else values["k"]
+    n_init = values["n_init"]
+    if is_auto(n_init):
+        n_init = max(1, min(N_INIT, 100 * N_INIT // max(values["n_clusters"], 1)))
+    return validated(Graph, {"k": k, "n_init": n_init})
+
+
 def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int, sparse: bool = False) -> Settings:
     """The parameters of the estimator, with ``auto`` replaced by what suits ``n`` samples of ``shape``."""
-    auto = defaults(shape, sparse)
+    source = source_of_pairs(params, shape, sparse)
+    if source == "batch" and not (is_auto(params["n_init"]) or params["n_init"] == 1):
+        raise InputError("n_init needs neighbours='graph' (the default for dense vectors of 32 numbers or more)")
+    auto = {**defaults(shape, sparse), **(FROM_GRAPH if source == "graph" else {})}
+    auto |= {"batch_size": BATCH_SIZE[source], "lr": LR[source]}
     values = {name: auto[name] if is_auto(value) and name in auto else value for name, value in params.items()}
     for name, table in PARTS.items():
         part(name, values[name], table)
         values[name] = plain(values[name])
     kind = "image" if len(shape) == 3 else "vector"
     _check_kind(values["backbone"], values["composition"], shape)
-    plan = _plan(values, n, STEPS[kind])
+    graph = _graph(values) if source == "graph" else None
+    plan = _plan(values, min(n, SAMPLES), GRAPH_STEPS) if graph else _plan(values, n, STEPS[kind])
     labelling = _pick(Labelling, {**values, "k": None if is_auto(values["k"]) else values["k"]})
     if kind == "image" and labelling.space == "inputs":
         raise InputError(f"space 'inputs' needs vectors, got {shape}")
     most = min(n, plan.batch_size)
-    if labelling.k is not None and labelling.k >= most and not callable(params["similarity"]):
-        raise InputError(f"k={labelling.k} must be smaller than the batch of {most} samples")
+    if labelling.k is not None and labelling.k >= (n if graph else most) and not callable(params["similarity"]):
+        raise InputError(
+            f"k={labelling.k} must be smaller than the {'' if graph else 'batch of '}{n if graph else most} samples"
+        )
     pretext_plan = {
         "epochs": epochs_for(PRETEXT_STEPS[kind], n, plan.batch_size),
         "batch_size": plan.batch_size,
@@ -120,6 +173,7 @@ def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int, sparse: bool
         "architecture": _pick(Architecture, values),
         "pretext_plan": validated_plan(pretext_plan, values["pretext_plan"]),
         "plan": plan,
+        "graph": graph,
         "rampup": plan.epochs / 2 if is_auto(values["rampup"]) else values["rampup"],
     }
     settings: Settings = _pick(Settings, {**values, **groups})

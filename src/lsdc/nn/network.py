@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.mlp import coder, mlp, mlp_norm
+from lsdc.nn.projection import projection
 from lsdc.nn.resnet import resnet18
 from lsdc.nn.vgg import vgg4, vgg6
 
@@ -23,6 +24,7 @@ BACKBONES: dict[str, BackboneBuilder] = {
     "mlp": mlp,
     "mlp-norm": mlp_norm,
     "coder": coder,
+    "projection": projection,
 }
 
 

@@ -1,0 +1,46 @@
+"""Pairs from a neighbour graph of all samples, and how likely predictions make them (not in the paper: decision 70)."""
+
+import torch
+from torch import Tensor
+
+from lsdc.functional.losses import EPS, at_least_single
+
+
+@torch.no_grad()
+def walk(neighbours: Tensor, start: Tensor, u: Tensor) -> Tensor:
+    """Where random walks from ``start`` end: ``neighbours`` (n, k) are the links, ``u`` (N, 1 + most) in [0, 1).
+
+    The first column of ``u`` chooses a length of 1 to ``most`` steps, each other one the neighbour to step to. Near
+    samples are reached most often; those a few steps away fill the gaps that k neighbours leave.
+    """
+    most, k = u.shape[1] - 1, neighbours.shape[1]
+    length = 1 + (u[:, 0] * most).long()
+    end = start
+    for step in range(most):
+        choice = (u[:, step + 1] * k).long().clamp(max=k - 1)
+        end = torch.where(step < length, neighbours[end, choice], end)
+    return end
+
+
+def pair_likelihood(p: Tensor, q: Tensor, mean: Tensor, power: float | Tensor = 0.6) -> Tensor:
+    """Logarithm of sum_c (p_ic q_ic)^power / mean_c of each pair of predictions (..., N, K); larger is better.
+
+    With power 1 it is the pointwise mutual information of a pair that shares its cluster. Dividing by the mean
+    prediction rewards rare clusters, so that none has to be kept alive by force; a power below 1 leaves room for doubt.
+    """
+    p, q = at_least_single(p), at_least_single(q)
+    return ((p * q + EPS**2).pow(power) / (mean + EPS)).sum(-1).log()
+
+
+@torch.no_grad()
+def graph_information(neighbours: Tensor, labels: Tensor, n_clusters: int) -> Tensor:
+    """The mutual information between the clusters of a sample and of its neighbour, in nats.
+
+    How well clusters explain the graph: high if neighbours share their cluster and there are many clusters to share.
+    Sizes weigh as they are: halves of a cluster whose neighbours mix add little, two clusters merged lose much.
+    """
+    pairs = n_clusters * labels[:, None] + labels[neighbours]
+    joint = torch.bincount(pairs.flatten(), minlength=n_clusters**2).double().view(n_clusters, n_clusters)
+    joint = (joint + joint.T) / (2 * pairs.numel())
+    expected = joint.sum(1, keepdim=True) * joint.sum(0)
+    return torch.where(joint > 0, joint * (joint / expected.clamp(min=1e-300)).log(), 0).sum()
