@@ -7,8 +7,9 @@ from torch import nn
 from lsdc.nn.network import BACKBONES, HEADS, Network, auto_backbone, seeded
 
 SHAPES = {"resnet18": (3, 32, 32), "vgg4": (1, 24, 24), "vgg6": (3, 32, 32), "mlp": (2000,)}
-SHAPES |= {"mlp-norm": (60,), "coder": (1, 8, 8)}
+SHAPES |= {"mlp-norm": (60,), "coder": (1, 8, 8), "projection": (256,)}
 every_backbone = pytest.mark.parametrize("name", BACKBONES)
+every_trained_backbone = pytest.mark.parametrize("name", [name for name in BACKBONES if name != "projection"])
 
 
 def small(name, width=0.125):
@@ -33,7 +34,7 @@ def test_sizes_are_those_of_the_paper():
     assert BACKBONES["resnet18"](SHAPES["resnet18"]).n_features == 512
     assert BACKBONES["vgg4"](SHAPES["vgg4"]).n_features == 512 * 3 * 3
     assert [stage[0].out_features for stage in BACKBONES["mlp"]((2000,)).stages] == [500, 500, 2000]
-    assert [len(BACKBONES[name](SHAPES[name], 0.1).stages) for name in BACKBONES] == [4, 4, 3, 3, 2, 4]
+    assert [len(BACKBONES[name](SHAPES[name], 0.1).stages) for name in BACKBONES] == [4, 4, 3, 3, 2, 4, 1]
 
 
 def test_resnet_shortcuts_have_no_parameters():
@@ -66,12 +67,16 @@ def test_vgg_takes_other_sizes(side):
 
 @every_backbone
 def test_width_scales_the_features(name):
-    if name == "coder":  # the code is of ten numbers whatever the width
+    if name in ("coder", "projection"):  # ten numbers and 128 directions, whatever the width
         return
     assert BACKBONES[name](SHAPES[name], 0.5).n_features == BACKBONES[name](SHAPES[name]).n_features / 2
 
 
-@every_backbone
+def test_the_projection_has_nothing_to_train():
+    assert not list(small("projection").parameters())
+
+
+@every_trained_backbone
 def test_frozen_stages_stay_and_the_others_move(name):
     backbone = small(name)
     last = len(backbone.stages) - 1
@@ -86,7 +91,7 @@ def test_frozen_stages_stay_and_the_others_move(name):
         assert same == (i < last)  # weights, and the statistics of batch norm too
 
 
-@every_backbone
+@every_trained_backbone
 def test_frozen_stages_are_out_of_autograd(name):
     backbone = small(name)
     backbone.freeze(len(backbone.stages))

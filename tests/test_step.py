@@ -125,10 +125,16 @@ def losses():
         return losses
 
     model = LSDC(3, random_state=0, width=0.1, batch_size=16, epochs=4, pretext_plan={"epochs": 2}, pool=32)
-    with pytest.MonkeyPatch.context() as patch:
-        for objective in (DenoisingAutoencoder, Clustering):
-            patch.setattr(objective, "losses", told(objective.losses))
-        model.fit(images(50))
+    batch, before = Data.batch, torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            for objective in (DenoisingAutoencoder, Clustering):
+                patch.setattr(objective, "losses", told(objective.losses))
+            patch.setattr(Data, "batch", lambda self, indices: batch(self, indices).double())
+            model.fit(images(50))
+    finally:
+        torch.set_default_dtype(before)
     return lines
 
 
@@ -137,8 +143,8 @@ def test_golden_losses():
     golden = [line.split() for line in GOLDEN.read_text().splitlines()]
     now = [line.split() for line in losses()]
     assert [line[:2] for line in now] == [line[:2] for line in golden]
-    # other processors round differently, and training amplifies it
-    assert [float(line[2]) for line in now] == pytest.approx([float(line[2]) for line in golden], rel=0.01)
+    # in double precision: processors round single precision differently, and choosing neighbours amplifies it
+    assert [float(line[2]) for line in now] == pytest.approx([float(line[2]) for line in golden], rel=1e-3)
 
 
 if __name__ == "__main__":

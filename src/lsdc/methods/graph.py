@@ -21,6 +21,7 @@ from lsdc.training.loop import Context
 from lsdc.training.plan import Frozen
 from lsdc.training.rng import derive, generator
 
+EPOCH = 10_240  # pairs at least, so that small data has no epochs of one step
 SAMPLES = 20_000  # among which the graph is made: linear classifiers need no more, and any data takes the same time
 GAIN = 10.0  # of logits, as features have length one
 MOMENTUM = 0.9  # of the mean prediction
@@ -78,6 +79,11 @@ def starts(f: Tensor, n_init: int, n_clusters: int, seed: int) -> Tensor:
     return result
 
 
+def pairs_of_an_epoch(n: int) -> int:
+    """How many samples an epoch begins walks at: all that the graph holds, small sets several times."""
+    return max(EPOCH, min(n, SAMPLES))
+
+
 class Rows:
     """What the epoch loop asks of data, where all that a step needs is which samples it is about."""
 
@@ -115,11 +121,11 @@ class GraphClustering:
         self.kept.register_buffer("neighbours", links, persistent=False)
         modules = {"network": network, "classifiers": self.classifiers, "kept": self.kept}
         self.module: nn.Module = nn.ModuleDict(modules)
-        self.data = Rows(len(f))
+        self.data = Rows(pairs_of_an_epoch(len(data)))
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         graph, n, f = self.settings.graph, len(batch.indices), self.kept.features
-        i = parallel.own(batch.indices, n).to(f.device)
+        i = (parallel.own(batch.indices, n) % len(f)).to(f.device)
         u = draw(torch.rand, (len(i), 1 + graph.walk), batch.rng).to(f.device)
         j = walk(self.kept.neighbours, i, u)
         p, q = self.classifiers(f[i]), self.classifiers(f[j])

@@ -11,7 +11,7 @@ from lsdc.data.augment import AUGMENTATIONS
 from lsdc.errors import InputError
 from lsdc.functional import COMPOSITIONS, SCORES, SIMILARITIES, closest, knn
 from lsdc.methods.deep import epochs_for, is_auto, part, validated, validated_plan
-from lsdc.methods.graph import SAMPLES, Graph
+from lsdc.methods.graph import Graph, pairs_of_an_epoch
 from lsdc.methods.persist import plain
 from lsdc.nn.network import BACKBONES, HEADS, auto_backbone
 from lsdc.pretext import PRETEXTS
@@ -151,7 +151,7 @@ def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int, sparse: bool
     kind = "image" if len(shape) == 3 else "vector"
     _check_kind(values["backbone"], values["composition"], shape)
     graph = _graph(values) if source == "graph" else None
-    plan = _plan(values, min(n, SAMPLES), GRAPH_STEPS) if graph else _plan(values, n, STEPS[kind])
+    plan = _plan(values, pairs_of_an_epoch(n), GRAPH_STEPS) if graph else _plan(values, n, STEPS[kind])
     labelling = _pick(Labelling, {**values, "k": None if is_auto(values["k"]) else values["k"]})
     if kind == "image" and labelling.space == "inputs":
         raise InputError(f"space 'inputs' needs vectors, got {shape}")

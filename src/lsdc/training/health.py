@@ -16,7 +16,7 @@ REMEDIES = {"collapsed": "a smaller lr, or another random_state", "dead": "more 
 
 def clusters_alive(shares: list[float]) -> int:
     """How many clusters hold at least a twentieth of an even share."""
-    return sum(share >= ALIVE / len(shares) for share in shares)
+    return sum(share * len(shares) >= ALIVE - 1e-6 for share in shares)  # 1 % of five clusters is one
 
 
 def assignment_entropy(shares: list[float]) -> float:
