@@ -13,6 +13,7 @@ from lsdc import LSDC, METHODS
 from lsdc.data.sources import Data, describe
 from lsdc.functional import COMPOSITIONS, SIMILARITIES
 from lsdc.methods.deep import build_backbone, views_of
+from lsdc.methods.graph import GraphClustering
 from lsdc.methods.lsdc import Clustering
 from lsdc.methods.neural import DeepEstimator
 from lsdc.methods.settings import resolve
@@ -104,13 +105,27 @@ def other_method(kind, name, _, precise):
     return stage
 
 
+def on_graph(kind, _, __, precise):
+    """The clustering on a neighbour graph, twenty steps."""
+    X = samples(kind, precise)
+    model = LSDC(4, neighbours="graph", n_init=4, epochs=3)
+    model.spec_ = describe(X)
+    settings = resolve(model.get_params(), model.spec_.shape, len(X))
+    network, _ = model._build(settings, seed=0)
+    network.backbone.freeze(1)
+    context = Context(3, torch.device("cpu"))
+    objective = GraphClustering(network, Data(X, model.spec_), settings, context)
+    objective.module.double()
+    return Stage(objective, objective.data, settings.plan, context)
+
+
 def train_all():
     """Every stage for an epoch: its record, and its weights with the gradients of its last step."""
     results = {}
     makers = {**dict.fromkeys(CLUSTERINGS, clustering), **dict.fromkeys(PRETRAININGS, pretraining)}
-    makers |= dict.fromkeys(OTHERS, other_method)
+    makers |= {**dict.fromkeys(OTHERS, other_method), ("vector", "graph", "walks"): on_graph}
     for (case, make), precise in product(makers.items(), (False, True)):
-        if case in OTHERS and not precise:
+        if not precise and makers[case] in (other_method, on_graph):
             continue
         stage = make(*case, precise)
         stage.epoch(Interrupt(wanted=False))

@@ -94,8 +94,8 @@ def test_information_by_hand():
     assert thirds == pytest.approx(0.5 * math.log(2) + 0.5 * math.log(4))
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("sizes", [(700, 200, 100), (600, 250, 100, 40, 10)], ids=["70/20/10", "60/25/10/4/1"])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("sizes", [(700, 200, 100), (600, 250, 100, 50)], ids=["70/20/10", "60/25/10/5"])
 def test_clusters_of_unequal_size_are_found(sizes, seed):
     X, y = embeddings(seed, sizes, spread=0.5)
     model = LSDC(len(sizes), random_state=seed).fit(X)
