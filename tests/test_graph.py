@@ -103,6 +103,16 @@ def test_clusters_of_unequal_size_are_found(sizes, seed):
     assert clustering_accuracy(y, model.labels_) >= 0.97
 
 
+@pytest.mark.filterwarnings("ignore::lsdc.errors.HealthWarning")
+@pytest.mark.parametrize(
+    "seed", [pytest.param(0, marks=pytest.mark.xfail(reason="the largest is split", strict=False)), 1, 2]
+)
+def test_a_cluster_of_one_percent_survives(seed):
+    """The known limit of docs/results.md; which seeds meet it depends on rounding, so the mark is not strict."""
+    X, y = embeddings(seed, (600, 250, 100, 40, 10), spread=0.5)
+    assert clustering_accuracy(y, LSDC(5, random_state=seed).fit_predict(X)) >= 0.97
+
+
 def test_new_samples_and_saved_models_are_labelled_alike(tmp_path):
     X, y = embeddings()
     model = LSDC(3, random_state=0).fit(X[:150])
@@ -159,6 +169,7 @@ def test_auto_follows_from_the_data():
         ({"neighbours": "graph", "similarity": "knn"}, "similarity has no part in neighbours='graph'"),
         ({"neighbours": "somewhere"}, "neighbours must be 'auto', 'graph' or 'batch', got 'somewhere'"),
         ({"neighbours": "batch", "n_init": 5}, "n_init needs neighbours='graph'"),
+        ({"backbone": "projection"}, "backbone 'projection' is that of neighbours='graph'"),
         ({"k": 200}, "k=200 must be smaller than the 200 samples"),
         ({"n_init": 0}, "n_init: input should be greater than or equal to 1, got 0"),
     ],

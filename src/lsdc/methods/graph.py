@@ -15,7 +15,6 @@ from lsdc.data.sources import Data
 from lsdc.functional import graph_information, nearest, pair_likelihood, walk
 from lsdc.methods.deep import assigned
 from lsdc.nn.network import Network
-from lsdc.nn.projection import Directions
 from lsdc.training.health import Record, examine
 from lsdc.training.loop import Context
 from lsdc.training.plan import Frozen
@@ -109,9 +108,8 @@ class GraphClustering:
         seed = context.seed
         order = torch.randperm(len(data), generator=generator(seed, "graph sample"))
         x = data.batch(order[:SAMPLES].sort().values)
-        directions = network.backbone.stages[0]
-        if isinstance(directions, Directions):
-            directions.fit(x, -data.spec.offset / data.spec.scale, derive(seed, "directions"))
+        directions: Any = network.backbone.stages[0]
+        directions.fit(x, -data.spec.offset / data.spec.scale, derive(seed, "directions"))
         with torch.no_grad():
             f = network.backbone(x)
         self.classifiers = Classifiers(starts(f, graph.n_init, settings.n_clusters, seed))

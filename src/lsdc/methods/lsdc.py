@@ -138,7 +138,8 @@ class LSDC(NetworkEstimator):
         as they are, or labels made within each batch, as in the paper. "auto" is the graph for dense vectors of 32
         numbers or more, unless one of the parameters of labels in a batch or of the network is given.
     n_init : int or "auto"
-        With the graph: classifiers trained side by side from different starts; the one with the lowest loss is kept.
+        With the graph: classifiers trained side by side from different starts; the one whose clusters explain the graph
+        best is kept.
     similarity : {"auto", "diffusion", "knn", "sne", "cosine", "l2"} or callable ``f -> A``
         How the pairwise labels are made.
     k : int or "auto"

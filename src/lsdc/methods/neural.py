@@ -37,7 +37,9 @@ from lsdc.training.loop import Context, train
 from lsdc.training.plan import Frozen, Plan
 from lsdc.training.rng import derive
 
-PARTS: dict[str, Any] = {"backbone": BACKBONES, "augment": AUGMENTATIONS, "pretext": PRETEXTS}
+# the projection is fitted by LSD-C's graph and nothing else
+TRAINED = {name: build for name, build in BACKBONES.items() if name != "projection"}
+PARTS: dict[str, Any] = {"backbone": TRAINED, "augment": AUGMENTATIONS, "pretext": PRETEXTS}
 
 
 class Settings(Frozen):

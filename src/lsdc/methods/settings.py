@@ -150,6 +150,8 @@ def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int, sparse: bool
         values[name] = plain(values[name])
     kind = "image" if len(shape) == 3 else "vector"
     _check_kind(values["backbone"], values["composition"], shape)
+    if source == "batch" and values["backbone"] == "projection":
+        raise InputError("backbone 'projection' is that of neighbours='graph'; ask for that instead")
     graph = _graph(values) if source == "graph" else None
     plan = _plan(values, pairs_of_an_epoch(n), GRAPH_STEPS) if graph else _plan(values, n, STEPS[kind])
     labelling = _pick(Labelling, {**values, "k": None if is_auto(values["k"]) else values["k"]})
