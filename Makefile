@@ -2,8 +2,9 @@
 # make test    the tests
 # make soak    fit, predict, save and load for up to 20 minutes, watching memory, open files and threads
 # make chaos   runs of the command line killed at random moments, now and then on a full disk
-# make check   what a change must pass: format, lint, spelling, types, import direction, fast tests
-.PHONY: demo test soak chaos check format clean benchmarks
+# make lint    format, lint, spelling, types, import direction
+# make check   what a change must pass: make lint, and the fast tests
+.PHONY: demo test soak chaos lint check format clean benchmarks
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -35,12 +36,14 @@ soak: $(READY)
 chaos: $(READY)
 	$(THREADS) $(BIN)/python benchmarks/chaos.py --kills 50
 
-check: $(READY)
+lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+check: lint
 	$(THREADS) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 format: $(READY)
@@ -49,6 +52,7 @@ format: $(READY)
 
 benchmarks: $(READY)
 	$(BIN)/python benchmarks/functional.py --large
+	$(BIN)/python benchmarks/startup.py
 
 clean:
 	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

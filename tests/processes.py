@@ -11,15 +11,16 @@ import torch.distributed as dist
 
 from lsdc import LSDC, METHODS
 from lsdc.data.sources import Data, describe
-from lsdc.functional import COMPOSITIONS, SIMILARITIES
+from lsdc.functional import COMPOSITIONS, SIMILARITIES, nearest
+from lsdc.interrupt import Interrupt
 from lsdc.methods.deep import build_backbone, views_of
-from lsdc.methods.graph import GraphClustering
+from lsdc.methods.graph import ClassifierTraining
+from lsdc.methods.graph_network import Encoder, NetworkTraining
 from lsdc.methods.lsdc import Clustering
 from lsdc.methods.neural import DeepEstimator
 from lsdc.methods.settings import resolve
 from lsdc.nn.network import seeded
 from lsdc.pretext import PRETEXTS
-from lsdc.training.interrupt import Interrupt
 from lsdc.training.loop import Context, Stage
 from lsdc.training.plan import Plan
 
@@ -38,6 +39,9 @@ OTHERS = [
     for kind in KINDS
     if issubclass(METHODS[name], DeepEstimator) and (kind == "image" or "sparse vectors" in METHODS[name].takes)
 ]
+
+
+GRAPHS = [(kind, "graph", "walks") for kind in KINDS]
 
 
 def samples(kind, precise):
@@ -106,24 +110,32 @@ def other_method(kind, name, _, precise):
 
 
 def on_graph(kind, _, __, precise):
-    """The clustering on a neighbour graph, twenty steps."""
+    """Classifiers on the walks of a neighbour graph: of vectors as they are, of images with the network."""
     X = samples(kind, precise)
-    model = LSDC(4, neighbours="graph", n_init=4, epochs=3)
+    context, plan = Context(3, torch.device("cpu")), {"epochs": 3, "batch_size": 16}
+    model = LSDC(4, neighbours="graph", n_init=4, **plan, **({"augment": "crop"} if kind == "image" else {}))
     model.spec_ = describe(X)
     settings = resolve(model.get_params(), model.spec_.shape, len(X))
-    network, _ = model._build(settings, seed=0)
-    network.backbone.freeze(1)
-    context = Context(3, torch.device("cpu"))
-    objective = GraphClustering(network, Data(X, model.spec_), settings, context)
+    network, views = model._build(settings, seed=0)
+    if kind == "vector":
+        f = torch.nn.functional.normalize(torch.from_numpy(X - X.mean(0))).double()
+        objective = ClassifierTraining("clustering", f, nearest(f, 5, "l2").indices, settings, 3)
+    else:
+        encoder = Encoder(network.double(), views, Precise(X, model.spec_), settings, context)
+        start = torch.randn(4, network.backbone.n_features, 4, generator=torch.Generator().manual_seed(0)).double()
+        objective = NetworkTraining(encoder, 0.1 * start, torch.zeros(4, 1, 4), torch.tensor(1), settings)
     objective.module.double()
-    return Stage(objective, objective.data, settings.plan, context)
+    objective.data.n = 5 * 16
+    stage = Stage(objective, objective.data, settings.plan, context)
+    assert not stage.is_done(getattr(objective, "prepare", None))
+    return stage
 
 
 def train_all():
     """Every stage for an epoch: its record, and its weights with the gradients of its last step."""
     results = {}
     makers = {**dict.fromkeys(CLUSTERINGS, clustering), **dict.fromkeys(PRETRAININGS, pretraining)}
-    makers |= {**dict.fromkeys(OTHERS, other_method), ("vector", "graph", "walks"): on_graph}
+    makers |= {**dict.fromkeys(OTHERS, other_method), **dict.fromkeys(GRAPHS, on_graph)}
     for (case, make), precise in product(makers.items(), (False, True)):
         if not precise and makers[case] in (other_method, on_graph):
             continue

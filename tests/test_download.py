@@ -9,6 +9,7 @@ import signal
 import socket
 import tarfile
 import threading
+import time
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from lsdc.data.benchmarks import mnist
-from lsdc.data.download import Source, fetch
+from lsdc.data.download import CHUNK, Source, fetch
 from lsdc.errors import InputError
 
 A, B = b"first file" * 5000, bytes(range(256)) * 400
@@ -225,15 +226,32 @@ def test_links_and_missing_members_are_refused(tmp_path, server):
         refused(archived(server, members), root, "the archive has no file set/b")
 
 
-def test_an_interrupt_leaves_nothing(tmp_path, server):
-    def interrupt(handler):
+def interrupted(server, moment):
+    """A server that sends a third of a file, and Ctrl-C to the client when ``moment`` is over."""
+
+    def answer(handler):
         begin(handler, 1_000_000, 300_000)
+        moment()
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         done.wait(30)
 
     done = threading.Event()
+    server.pages["/set.tar.gz"] = answer
+    return done
+
+
+def received(root):
+    """Wait until the client has written what it was sent: it then waits for more."""
+    for _ in range(30_000):
+        if sum(file.stat().st_size for file in root.glob(".set.*/set.tar.gz")) >= CHUNK:
+            return
+        time.sleep(0.001)
+
+
+def test_an_interrupt_leaves_nothing(tmp_path, server):
+
     source = archived(server, [])
-    server.pages["/set.tar.gz"] = interrupt
+    done = interrupted(server, lambda: received(tmp_path / "new"))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -241,6 +259,22 @@ def test_an_interrupt_leaves_nothing(tmp_path, server):
     finally:
         signal.signal(signal.SIGINT, before)
         done.set()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_while_the_file_is_opened_leaves_nothing(tmp_path, server, monkeypatch):
+    opened = []
+
+    def interrupt(path, mode):
+        opened.append(open(path, mode))  # noqa: SIM115
+        signal.raise_signal(signal.SIGINT)  # before anybody has the file
+        return opened[0]
+
+    source = archived(server, [("set/a", A), ("set/b", B)])
+    monkeypatch.setattr(Path, "open", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fetch(source, tmp_path / "new")
+    assert opened[0].closed
     assert list(tmp_path.iterdir()) == []
 
 

@@ -2,22 +2,25 @@
 
 import json
 import random
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from itertools import chain
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 import victims
 from lsdc import LSDC
-from lsdc.errors import HealthWarning, InputError
+from lsdc.errors import Diverged, HealthWarning, InputError
 from lsdc.training.checkpoint import Checkpoint
 from lsdc.training.health import examine
-from lsdc.training.loop import Context, Diverged, train
+from lsdc.training.loop import Context, train
 from lsdc.training.plan import Plan
 from lsdc.training.run import Run
 from victims import attempt, left
@@ -322,3 +325,21 @@ def test_a_signal_in_the_last_moment_is_not_lost(tmp_path):
         cliff(0.1, run, monitor)
     assert len(run.read_metrics()) == 3
     assert len(cliff(0.1, run)) == 3
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_that_takes_no_warnings_either_does_not_end_the_training(tmp_path):
+    """Standard error goes to a full device, checkpoints do not fit, and the model still does."""
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(300, 20)))
+    command = [sys.executable, "-m", "lsdc", "fit", "x.npy", "-k3", "--method", "dec", "--out", "run"]
+    quick = ["--set=epochs=1", "--set=pretext_plan.epochs=1", "--set=width=0.3"]
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_010_000, 1_010_000))
+
+    with open("/dev/full", "w") as full:
+        options = {"cwd": tmp_path, "stdout": subprocess.PIPE, "stderr": full, "text": True, "preexec_fn": limit}
+        done = subprocess.run([*command, *quick], **options, check=False)
+    assert done.returncode == 0
+    assert "run folder: run" in done.stdout
+    assert not (tmp_path / "run" / "checkpoint" / "clustering.safetensors").exists()

@@ -7,16 +7,18 @@ import pytest
 import scipy.sparse as sp
 from PIL import Image
 
-from lsdc.data.files import open_data, read_labels
+from lsdc.data.files import open_data
 from lsdc.errors import InputError
 
 
-def test_arrays(tmp_path):
+@pytest.mark.parametrize("large", [True, False])
+def test_arrays(tmp_path, monkeypatch, large):
     X = np.random.default_rng(0).random((10, 3))
     np.save(tmp_path / "x.npy", X)
+    monkeypatch.setattr("lsdc.data.arrays.IN_MEMORY", 0 if large else 2**28)
     data = open_data(str(tmp_path / "x.npy"))
     assert np.array_equal(data.X, X)
-    assert isinstance(data.X, np.memmap)
+    assert isinstance(data.X, np.memmap) == large
     assert data.y is None
 
 
@@ -69,14 +71,6 @@ def test_folders_of_images(tmp_path):
     assert data.X.dtype == np.uint8
     assert data.ids == ["cats/red.png", "grey.jpg"]
     assert data.X[0, 8, 8].tolist() == [255, 0, 0]
-
-
-def test_labels(tmp_path):
-    (tmp_path / "a.txt").write_text("x\ny\n")
-    (tmp_path / "b.csv").write_text("id,label\n1,x\n2,y\n")
-    np.save(tmp_path / "c.npy", np.array([0, 1]))
-    assert read_labels(tmp_path / "a.txt").tolist() == read_labels(tmp_path / "b.csv").tolist() == ["x", "y"]
-    assert read_labels(tmp_path / "c.npy").tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

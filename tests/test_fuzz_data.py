@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from fuzzing import fuzz
-from lsdc import KMeans
-from lsdc.data.files import open_data, read_labels
+from lsdc import InputError, KMeans
+from lsdc.data.files import open_data
+from lsdc.data.truth import read_labels
 from mutations import bytes_of, json_of, npy_of
 
 pytestmark = [
@@ -72,7 +73,7 @@ def test_arrays(tmp_path):
 
     def both(content):
         law(content)
-        read_labels(tmp_path / "x.npy")
+        read_labels(tmp_path / "x.npy", [str(i) for i in range(12)])
 
     fuzz("npy", st.one_of(bytes_of(saved(VECTORS), head=80), npy_of(VECTORS.tobytes())), both)
 
@@ -119,8 +120,12 @@ def test_images(tmp_path):
 
     def law(content):
         (tmp_path / "photos" / "x.png").write_bytes(content)
-        assert open_data(str(tmp_path / "photos"), image_size=8).X.shape == (2, 8, 8, 3)
+        data = open_data(str(tmp_path / "photos"), image_size=8)
+        assert data.X.shape == (2 - len(data.skipped), 8, 8, 3)
+        for name, why in data.skipped:
+            assert name == "x.png"
+            raise InputError(why)
 
     for whole in pictures():
-        law(whole)
+        law(whole)  # nothing is left out
     fuzz("images", st.sampled_from(list(pictures())).flatmap(lambda whole: bytes_of(whole, head=120)), law)

@@ -10,13 +10,19 @@ import torch
 
 import lsdc
 from lsdc import LSDC
+from lsdc.data.sources import Data
 from lsdc.errors import InputError
 from lsdc.functional import graph_information, pair_likelihood, walk
+from lsdc.methods import graph, graph_network
+from lsdc.methods.graph_network import Encoder
+from lsdc.methods.settings import Settings
 from lsdc.metrics import clustering_accuracy
+from lsdc.nn.classifiers import Classifiers, principal_axes
 from lsdc.nn.projection import Directions
-from lsdc.training.loop import Progress
+from lsdc.training.loop import Context, Progress
 
 QUICK = {"epochs": 3, "n_init": 3}
+CONTEXT = Context(0, torch.device("cpu"))
 
 
 def embeddings(seed=0, sizes=(140, 40, 20), d=48, spread=0.3):
@@ -26,6 +32,16 @@ def embeddings(seed=0, sizes=(140, 40, 20), d=48, spread=0.3):
     X = rng.normal(size=(len(sizes), d))[y] + spread * rng.normal(size=(len(y), d))
     order = rng.permutation(len(y))
     return X[order] * rng.uniform(0.5, 2, size=(len(y), 1)), y[order]
+
+
+def images_of_strokes(seed=0, sizes=(60, 30, 15), side=12):
+    """Upright, lying and slanted strokes in noise."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    strokes = np.zeros((3, side, side))
+    strokes[0, 1:-1, 5:7] = strokes[1, 5:7, 1:-1] = 1
+    strokes[2] = np.eye(side) + np.eye(side, k=1)
+    return (strokes[y] + rng.uniform(0, 0.4, (len(y), side, side))).astype(np.float32), y
 
 
 def test_a_walk_by_hand():
@@ -161,6 +177,17 @@ def test_auto_follows_from_the_data():
     assert settings(X, similarity="knn")["graph"] is None  # asks for labels in the batch
     assert settings(X, neighbours="batch")["architecture"]["backbone"] == "mlp"
     assert settings(sp.csr_matrix(X), neighbours="graph", k=4)["graph"]["k"] == 4
+    assert settings(X, pool=0)["graph"] is None  # and so does whatever has a meaning there only
+
+
+def test_images_have_the_graph_and_the_network_of_their_own():
+    images = images_of_strokes()[0]
+    settings = lambda **params: LSDC(3, **params).resolved((1, 12, 12), len(images))  # noqa: E731
+    assert settings()["graph"] == {"k": 10, "walk": 3, "n_init": 20}
+    assert settings(backbone="vgg6", pretext="none")["graph"] is not None
+    assert settings(backbone="vgg6", pretext="none")["architecture"]["backbone"] == "vgg6"
+    assert settings(similarity="knn")["graph"] is None
+    assert settings(consistency=0.0)["graph"] is None
 
 
 @pytest.mark.parametrize(
@@ -168,7 +195,7 @@ def test_auto_follows_from_the_data():
     [
         ({"neighbours": "graph", "similarity": "knn"}, "similarity has no part in neighbours='graph'"),
         ({"neighbours": "somewhere"}, "neighbours must be 'auto', 'graph' or 'batch', got 'somewhere'"),
-        ({"neighbours": "batch", "n_init": 5}, "n_init needs neighbours='graph'"),
+        ({"neighbours": "batch", "n_init": 5}, "n_init has a meaning with neighbours='graph' only"),
         ({"backbone": "projection"}, "backbone 'projection' is that of neighbours='graph'"),
         ({"k": 200}, "k=200 must be smaller than the 200 samples"),
         ({"n_init": 0}, "n_init: input should be greater than or equal to 1, got 0"),
@@ -177,11 +204,6 @@ def test_auto_follows_from_the_data():
 def test_what_cannot_be_is_refused_in_one_line(params, message):
     with pytest.raises(InputError, match=message.replace("(", r"\(")):
         LSDC(3, **params).fit(embeddings()[0])
-
-
-def test_images_have_no_graph_yet():
-    with pytest.raises(InputError, match="neighbours='graph' needs vectors, got images"):
-        LSDC(3, neighbours="graph").fit(np.zeros((5, 8, 8)) + np.arange(5)[:, None, None])
 
 
 @pytest.mark.filterwarnings("ignore::lsdc.errors.HealthWarning")
@@ -201,3 +223,86 @@ def test_odd_data_gets_clusters(X):
     assert len(model.labels_) == X.shape[0]
     if not sp.issparse(X) and len(X) == 40:
         assert len(np.unique(model.labels_)) <= 2  # copies are never torn apart
+
+
+def test_axes_are_the_principal_directions_of_standardised_features():
+    f = torch.from_numpy(embeddings()[0]).float() * torch.arange(1, 49)
+    f[:, 7] = 3.0  # a dead feature
+    axes = principal_axes(f, 1e-5, 0)
+    standard = (f - f.mean(0)) / (f.var(0, correction=0) + 1e-5).sqrt()
+    _, _, V = torch.linalg.svd(standard, full_matrices=False)
+    wanted = standard @ V.T
+    torch.testing.assert_close(
+        axes.of(f).norm(dim=1), wanted.norm(dim=1) / wanted.norm(dim=1).mean(), rtol=1e-3, atol=1e-3
+    )
+    assert torch.isfinite(axes.of(f)).all()
+
+
+@pytest.mark.filterwarnings("ignore::lsdc.errors.HealthWarning")
+def test_the_head_is_the_best_classifier():
+    """What the network predicts is what the chosen classifier says along the axes, for samples it has not seen too."""
+    X, _ = images_of_strokes()
+    model = LSDC(3, random_state=0, epochs=1, n_init=3, pretext_plan={"epochs": 2})
+    model.fit(X[:80])
+    f = torch.from_numpy(model.transform(X))
+    encoder = Encoder(model.network_, model._views, Data(X, model.spec_), Settings(**model.settings_), CONTEXT)
+    axes, _ = encoder.graph(f)
+    classifiers = Classifiers(torch.randn(2, axes.directions.shape[1], 3, generator=torch.Generator().manual_seed(0)))
+    classifiers.best.fill_(1)
+    encoder.fold(classifiers, axes)
+    with torch.no_grad():
+        torch.testing.assert_close(
+            model.network_.eval().head(f).softmax(1), classifiers(axes.of(f))[1], atol=1e-4, rtol=1e-4
+        )
+
+
+def test_strokes_are_told_apart_whatever_their_share():
+    X, y = images_of_strokes(sizes=(210, 60, 30))
+    model = LSDC(3, random_state=0).fit(X)
+    assert [r["stage"] for r in model.history_ if r["epoch"] == 1] == ["pretext", "starts", "clustering", "choice"]
+    assert clustering_accuracy(y, model.labels_) >= 0.97
+
+
+QUICK_IMAGES = {"epochs": 2, "n_init": 2, "pretext_plan": {"epochs": 2}}
+
+
+@pytest.mark.parametrize("stage", ["starts", "clustering", "choice"])
+def test_images_go_on_from_any_stage_to_the_same_bits(tmp_path, stage):
+    X, _ = images_of_strokes()
+    whole = LSDC(3, random_state=0, **QUICK_IMAGES).fit(X)
+
+    def stop(progress: Progress):
+        if progress.stage == stage and progress.epoch == 2 and progress.step == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        LSDC(3, random_state=0, **QUICK_IMAGES).fit(X, run=tmp_path / "run", monitor=stop)
+    resumed = LSDC(3, random_state=0, **QUICK_IMAGES).fit(X, resume=tmp_path / "run")
+    assert np.array_equal(resumed.predict_proba(X), whole.predict_proba(X))
+    assert [r["loss"] for r in resumed.history_] == [r["loss"] for r in whole.history_]
+
+
+@pytest.mark.filterwarnings("ignore::lsdc.errors.HealthWarning")
+@pytest.mark.parametrize(
+    "X",
+    [
+        images_of_strokes()[0][:3],
+        np.repeat(images_of_strokes()[0][:2], 20, axis=0),
+        np.concatenate([np.zeros((20, 12, 12)), images_of_strokes()[0][:20]]),
+        np.random.default_rng(0).integers(0, 255, (12, 8, 8, 3)).astype(np.uint8),
+    ],
+    ids=["few", "copies", "black", "colour"],
+)
+def test_odd_images_get_clusters(X):
+    model = LSDC(3, random_state=0, **QUICK_IMAGES).fit(X)
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+@pytest.mark.filterwarnings("ignore::lsdc.errors.HealthWarning")
+def test_more_images_than_a_graph_holds_are_all_labelled(monkeypatch):
+    monkeypatch.setattr(graph_network, "SAMPLES", 50)
+    monkeypatch.setattr(graph, "SAMPLES", 50)
+    X, _ = images_of_strokes()
+    model = LSDC(3, random_state=0, **QUICK_IMAGES).fit(X)
+    assert len(model.labels_) == 105
+    assert np.isfinite(model.predict_proba(X)).all()

@@ -132,7 +132,7 @@ def losses():
             for objective in (DenoisingAutoencoder, Clustering):
                 patch.setattr(objective, "losses", told(objective.losses))
             patch.setattr(Data, "batch", lambda self, indices: batch(self, indices).double())
-            model.fit(images(50))
+            model._fit_checked(images(50), None, None, lambda progress: None)  # fit itself is in single precision
     finally:
         torch.set_default_dtype(before)
     return lines

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-SETTINGS = ["--set", "epochs=3", "--set", "pretext_plan.epochs=1", "--set", "width=0.1", "--save-every", "0"]
+SETTINGS = ["--set", "neighbours=batch", "--set", "epochs=3", "--set", "pretext_plan.epochs=1"]
+SETTINGS += ["--set", "width=0.1", "--save-every", "0"]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
 pytestmark = pytest.mark.slow
 

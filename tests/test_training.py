@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from lsdc.data.sampler import batches
-from lsdc.errors import HealthWarning, InputError
+from lsdc.errors import Diverged, HealthWarning, InputError
 from lsdc.training import device as devices
 from lsdc.training.checkpoint import Checkpoint, optimizer_tensors, read_tensors, write_atomic, write_tensors
-from lsdc.training.loop import Context, Diverged, train
+from lsdc.training.loop import Context, train
 from lsdc.training.plan import Plan
 from lsdc.training.rng import derive, generator
 from lsdc.training.run import Run

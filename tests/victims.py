@@ -74,7 +74,7 @@ def victim(folder, point, n, interval, limit):
 def attempt(folder, point=None, n=0, interval=0.0, limit=0):
     """The exit code of a fit that goes on with a run and may be killed."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lsdc", "torch.distributed.nn"])
+    context.set_forkserver_preload(["lsdc.methods", "lsdc.data.datasets", "torch.distributed.nn"])
     process = context.Process(target=victim, args=(folder, point, n, interval, limit))
     process.start()
     process.join(120)

@@ -1,23 +1,28 @@
 """Group unlabelled images, documents or embeddings into K clusters with LSD-C, and keep what you learn."""
 
-from lsdc.data import datasets
-from lsdc.data.images import image_folder
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from lsdc.errors import HealthWarning, InputError
-from lsdc.methods import (
-    DAC,
-    DEC,
-    FINCH,
-    IDEC,
-    IIC,
-    IMSAT,
-    JULE,
-    LSDC,
-    METHODS,
-    DeepCluster,
-    KMeans,
-    VaDE,
-    load,
-)
+
+if TYPE_CHECKING:
+    from lsdc.data import datasets
+    from lsdc.data.images import image_folder
+    from lsdc.methods import (
+        DAC,
+        DEC,
+        FINCH,
+        IDEC,
+        IIC,
+        IMSAT,
+        JULE,
+        LSDC,
+        METHODS,
+        DeepCluster,
+        KMeans,
+        VaDE,
+        load,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
@@ -39,3 +44,20 @@ __all__ = [
     "image_folder",
     "load",
 ]
+
+if not TYPE_CHECKING:  # PyTorch takes seconds to import: all that needs it is imported when it is first asked for
+    MODULES = ("data", "functional", "methods", "metrics", "nn", "parallel", "pretext", "training")
+    PLACES = {"datasets": "lsdc.data.datasets", "image_folder": "lsdc.data.images"}
+
+    def __getattr__(name: str) -> Any:
+        """A public name or a subpackage, from where it lives."""
+        if name in MODULES:
+            return import_module(f"lsdc.{name}")
+        if name not in __all__:
+            raise AttributeError(f"module 'lsdc' has no attribute {name!r}")
+        module = import_module(PLACES.get(name, "lsdc.methods"))
+        globals()[name] = module if name == "datasets" else getattr(module, name)
+        return globals()[name]
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__, *MODULES})

@@ -1,6 +1,14 @@
 """``python -m lsdc`` is ``lsdc``."""
 
-from lsdc.cli import main
+from lsdc.importing import importing
+
+
+def main() -> None:
+    """The command line."""
+    with importing():
+        from lsdc.cli import main as run
+    run()
+
 
 if __name__ == "__main__":
     main()

@@ -1,5 +1,6 @@
 """The command line: ``lsdc fit``, ``predict``, ``evaluate``, ``report``, ``compare``, ``reproduce``, ``list``."""
 
+import io
 import json
 import os
 import shlex
@@ -8,49 +9,47 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
+# PyTorch and scikit-learn take seconds to import: what needs them is imported by the commands, not for their --help
 import lsdc
 from lsdc import cli_tables as tables
-from lsdc import parallel
 from lsdc.console import (
+    ArrayOption,
     ColumnOption,
+    ColumnsOption,
     DataArgument,
     DeviceOption,
+    DropOption,
+    IdOption,
     RootOption,
     SizeOption,
     about_data,
     err,
     fail,
+    is_shared,
     line,
+    log,
     out,
     program,
+    reading,
     root_of,
     say_failure,
 )
-from lsdc.data.augment import AUGMENTATIONS
-from lsdc.data.datasets import DATASETS, Dataset
-from lsdc.data.files import open_data, read_labels
-from lsdc.errors import HealthWarning, InputError, unknown
-from lsdc.experiments.baselines import kmeans_rows
-from lsdc.experiments.parameters import chosen, complete, resumed
-from lsdc.experiments.recipes import RECIPES
-from lsdc.functional import COMPOSITIONS, SIMILARITIES
-from lsdc.methods import METHODS, load, read_config
-from lsdc.metrics import cluster_sizes, score
-from lsdc.nn.network import BACKBONES
-from lsdc.pretext import PRETEXTS
-from lsdc.report.html import page
-from lsdc.report.terminal import Live, names_table, scores_table, sizes_table
-from lsdc.training.checkpoint import write_atomic
-from lsdc.training.labels import labels_csv
-from lsdc.training.loop import Diverged
-from lsdc.training.run import INTERVAL, Run
+from lsdc.errors import Diverged, HealthWarning, InputError, PeerLost, printable, unknown
+from lsdc.importing import importing
+
+if TYPE_CHECKING:
+    from lsdc.data.datasets import Dataset
+    from lsdc.report.terminal import Live
+    from lsdc.training.run import Run
 
 app = typer.Typer(
     add_completion=False,
@@ -74,7 +73,7 @@ def start(
         print(f"lsdc {lsdc.__version__}")
     elif context.invoked_subcommand is None:
         print(context.get_help())
-    elif parallel.size() > 1 and context.invoked_subcommand not in ("fit", "predict"):
+    elif is_shared() and context.invoked_subcommand not in ("fit", "predict"):
         raise InputError(
             f"torchrun shares the work of fit and predict only; call lsdc {context.invoked_subcommand} alone"
         )
@@ -88,7 +87,9 @@ def fit(
     ] = None,
     out_: Annotated[Path | None, typer.Option("--out", "-o", help="the run folder (default: runs/NAME)")] = None,
     recipe_: Annotated[str, typer.Option("--recipe", help="a set of settings (lsdc list recipes)")] = "default",
-    method: Annotated[str, typer.Option("--method", help="the method (lsdc list methods)")] = "lsdc",
+    method_: Annotated[
+        str | None, typer.Option("--method", help="the method (lsdc list methods; default: lsdc)")
+    ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", help="the same seed gives the same clusters (default: 0)")
     ] = None,
@@ -107,28 +108,43 @@ def fit(
     save_every: Annotated[
         float,
         typer.Option("--save-every", min=0, help="seconds between checkpoints within an epoch", metavar="SECONDS"),
-    ] = INTERVAL,
+    ] = 60.0,
     device: DeviceOption = None,
     data_root: RootOption = None,
     image_size: SizeOption = 32,
     column: ColumnOption = None,
+    columns: ColumnsOption = None,
+    drop: DropOption = None,
+    id_column: IdOption = None,
+    array: ArrayOption = None,
 ) -> None:
     """Find the clusters of DATA and keep everything in a run folder."""
+    with importing():
+        from lsdc import parallel
+        from lsdc.data.dataset import Reading, kept, recalled
+        from lsdc.data.files import open_data
+        from lsdc.experiments.parameters import chosen, complete, resumed
+        from lsdc.methods import METHODS
+        from lsdc.report.terminal import Live
+
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other")
     folder = out_ or Path("runs") / Path(data).resolve().stem
     run, stored = _open_run(folder, resume, overwrite)
+    how = reading(Reading(image_size), column=column, columns=columns, drop=drop, id_column=id_column, array=array)
+    method = str(stored["method"]) if stored else method_ or "lsdc"
     if stored:
-        method = str(stored["method"])
-        image_size, column = stored["data"].get("image_size", image_size), stored["data"].get("column", column)
-    dataset = open_data(data, root_of(data_root), image_size=image_size, column=column)
+        if method_ not in (None, method):
+            raise InputError(f"{folder}: was started with --method {method}, not {method_}; choose another --out")
+        how = recalled(stored["data"])
+    dataset = open_data(data, root_of(data_root), **vars(how))
     given = chosen(method, recipe_, set_ or [], dataset, clusters, seed)
     params = resumed(stored["params"], given, folder) if stored else complete(given, dataset, method)
     try:
         model = METHODS[method](**{**params, **({"device": device} if device else {})})
     except TypeError:
         raise InputError(f"{folder / 'config.json'}: holds parameters that {method} does not have") from None
-    run.source = {"source": data, "image_size": image_size, "column": column}
+    run.source = {"source": data, **kept(how, dataset)}
     run.ids, run.interval = dataset.ids, save_every
     name = dataset.title or dataset.name
     wanted = f"{params['n_clusters']} clusters" if params["n_clusters"] is not None else "clusters to be counted"
@@ -137,21 +153,39 @@ def fit(
         headline += f", {parallel.size()} processes"
     try:
         with Live(err, headline) as monitor, _readable_warnings():
+            run.began = partial(_say_what_was_read, run, dataset, monitor)
             model.fit(dataset, monitor=monitor, **({"resume": run} if resume else {"run": run}))
     except InputError as error:
         raise about_data(error, data) from None
-    except (KeyboardInterrupt, parallel.PeerLost) as error:
+    except (KeyboardInterrupt, PeerLost) as error:
         root = ["--data-root", str(data_root)] if data_root else []
         _say_how_to_go_on(error, run, [*program(), "fit", data, "--out", str(folder), "--resume", *root])
-        if isinstance(error, parallel.PeerLost):
+        if isinstance(error, PeerLost):
             raise
         raise typer.Exit(143 if isinstance(error, Terminated) else 130) from None
     if parallel.rank() == 0:
         _finish(run, dataset, model)
 
 
-def _open_run(folder: Path, resume: bool, overwrite: bool) -> tuple[Run, dict[str, Any]]:
+def _say_what_was_read(run: "Run", dataset: "Dataset", monitor: "Live") -> None:
+    """The first lines of a fit, and read.json in its folder."""
+    from lsdc.data.summary import about_reading, in_one_line, summary
+
+    content = summary(dataset)
+    run.write_json("read.json", content)
+    monitor.headline = "\n".join([monitor.headline, in_one_line(content), *about_reading(dataset)])
+    if dataset.skipped:
+        monitor.headline += f"; all are listed in {run.path / 'read.json'}"
+    if not run.resuming:  # its checkpoints may still be refused
+        monitor.open()
+
+
+def _open_run(folder: Path, resume: bool, overwrite: bool) -> tuple["Run", dict[str, Any]]:
     """The run, and if it goes on the config it was started with; the first process looks for all."""
+    from lsdc import parallel
+    from lsdc.methods import read_config
+    from lsdc.training.run import Run
+
     stored: dict[str, Any] = {}
     run = Run(folder)
     if parallel.rank() == 0:
@@ -162,21 +196,26 @@ def _open_run(folder: Path, resume: bool, overwrite: bool) -> tuple[Run, dict[st
     return run, json.loads(parallel.say(json.dumps(stored).encode()))
 
 
-def _say_how_to_go_on(error: BaseException, run: Run, words: list[str]) -> None:
+def _say_how_to_go_on(error: BaseException, run: "Run", words: list[str]) -> None:
+    from lsdc import parallel
+
     if parallel.rank() > 0:
         return
     again = shlex.join(words)
-    if isinstance(error, parallel.PeerLost):
+    if isinstance(error, PeerLost):
         line(err, f"everything up to the last checkpoint is kept. Go on with:  {again}")
-    elif kept := run.read_checkpoint("clustering") or run.read_checkpoint("pretext"):
+    elif kept := next(filter(None, map(run.read_checkpoint, ("choice", "clustering", "starts", "pretext"))), None):
         place = f"epoch {len(kept.history) + 1}, step {kept.step}" if kept.step else f"epoch {len(kept.history)}"
         line(err, f"stopped; everything up to {place} is kept. Go on with:  {again}")
     else:
         line(err, "stopped before there was anything to keep")
 
 
-def _finish(run: Run, dataset: Dataset, model: Any) -> None:
+def _finish(run: "Run", dataset: "Dataset", model: Any) -> None:
     """What a person wants to know when a fit is done."""
+    from lsdc.metrics import score
+    from lsdc.report.terminal import scores_table, sizes_table
+
     _, labels, confidence = run.read_labels()
     out.print(sizes_table(labels, confidence, model.n_clusters_))
     if dataset.y is not None:
@@ -201,17 +240,35 @@ def predict(
     out_: Annotated[Path | None, typer.Option("--out", "-o", help="a CSV file (default: standard output)")] = None,
     device: DeviceOption = None,
     data_root: RootOption = None,
+    columns: ColumnsOption = None,
+    id_column: IdOption = None,
+    array: ArrayOption = None,
 ) -> None:
     """Label new DATA with the model of a run: id, cluster, confidence."""
-    source = read_config(Run.open(run))["data"]
+    with importing():
+        from lsdc import parallel
+        from lsdc.data.dataset import recalled
+        from lsdc.data.files import open_data
+        from lsdc.data.summary import about_reading
+        from lsdc.methods import load, read_config
+        from lsdc.training.checkpoint import write_atomic
+        from lsdc.training.labels import labels_csv
+        from lsdc.training.run import Run
+
+    known = recalled(read_config(Run.open(run))["data"])
+    known = replace(known, matched=True) if columns is None else replace(known, id_column=None)
     model = load(run, **({"device": device} if device else {}))
-    dataset = open_data(data, root_of(data_root), image_size=source.get("image_size", 32), column=source.get("column"))
+    dataset = open_data(
+        data, root_of(data_root), **vars(reading(known, columns=columns, id_column=id_column, array=array))
+    )
     try:
         p = model.predict_proba(dataset.X)
     except InputError as error:
         raise about_data(error, data) from None
     if parallel.rank() > 0:
         return
+    for said in about_reading(dataset):
+        line(err, said)
     text = labels_csv(dataset.ids or range(len(p)), p.argmax(1).tolist(), p.max(1).tolist())
     if out_ is None or str(out_) == "-":
         sys.stdout.write(text.encode(errors="backslashreplace").decode())
@@ -228,7 +285,10 @@ def evaluate(
     run: RunArgument,
     labels: Annotated[
         Path | None,
-        typer.Option("--labels", help="true labels, one a line (.txt, .csv) or a .npy file, in the order of the data"),
+        typer.Option(
+            "--labels",
+            help="true labels: a table with id and label, or in the order of the data one a line or a .npy file",
+        ),
     ] = None,
     baselines: Annotated[
         bool, typer.Option("--baselines", help="K-means on the inputs and on the pretext's features, beside")
@@ -237,17 +297,27 @@ def evaluate(
     data_root: RootOption = None,
 ) -> None:
     """Show how good a run's clusters are: against labels if there are any, else sizes and confidence."""
+    with importing():
+        from lsdc.data.truth import read_labels
+        from lsdc.experiments.baselines import kmeans_rows
+        from lsdc.methods import read_config
+        from lsdc.metrics import cluster_sizes, score
+        from lsdc.report.terminal import scores_table, sizes_table
+        from lsdc.training.run import Run
+
     folder = Run.open(run)
     config = read_config(folder)
-    _, assigned, confidence = folder.read_labels()
+    ids, assigned, confidence = folder.read_labels()
     source = config["data"]
     dataset = _data_of(config, data_root) if baselines or labels is None else None
-    y = read_labels(labels) if labels else dataset.y if dataset else None
-    if labels and y is not None and len(y) == len(assigned) + 1:
-        y = y[1:]  # the first line was a header
+    y = dataset.y if dataset else None
+    if labels:
+        y, said = read_labels(labels, ids, source.get("id_column"))
+        for note in said:
+            line(err, note)
     n_clusters = max(config["params"]["n_clusters"] or 0, int(assigned.max()) + 1)
     if y is not None and len(y) != len(assigned):
-        raise InputError(f"{labels or source['source']}: {len(y)} labels, but the run has {len(assigned)} samples")
+        raise InputError(f"{source['source']}: {len(y)} labels, but the run has {len(assigned)} samples")
     if y is None:
         if as_json:
             print(
@@ -262,6 +332,8 @@ def evaluate(
         out.print(sizes_table(assigned, confidence, n_clusters))
         line(err, "no labels to compare with; give some with --labels FILE")
         return
+    if dataset and (why := _changed(dataset, config)):
+        raise InputError(f"{why}; give labels in the order of the run with --labels, or fit again")
     rows = kmeans_rows(dataset, y, folder) if baselines and dataset else {}
     rows[config["method"]] = score(y, assigned, confidence)
     if as_json:
@@ -275,21 +347,46 @@ def evaluate(
 @app.command()
 def report(run: RunArgument, data_root: RootOption = None) -> None:
     """Write report.html: sizes, confidence, curves, and what is in each cluster."""
+    with importing():
+        from lsdc.methods import read_config
+        from lsdc.training.run import Run
+
     folder = Run.open(run)
-    _write_report(folder, _data_of(read_config(folder), data_root))
+    config = read_config(folder)
+    dataset = _data_of(config, data_root)
+    if dataset and (why := _changed(dataset, config)):
+        line(err, f"{why}; the report does without it")
+        dataset = None
+    _write_report(folder, dataset)
     line(out, f"report:     {run / 'report.html'}")
 
 
-def _data_of(config: dict[str, Any], data_root: Path | None) -> Dataset | None:
+def _data_of(config: dict[str, Any], data_root: Path | None) -> "Dataset | None":
     """The data a run was made of, if it came from a file or by a name."""
+    from lsdc.data.dataset import recalled
+    from lsdc.data.files import open_data
+
     source = config["data"]
     if "source" not in source:
         return None
-    size, column = source.get("image_size", 32), source.get("column")
-    return open_data(str(source["source"]), root_of(data_root), image_size=size, column=column)
+    return open_data(str(source["source"]), root_of(data_root), **vars(recalled(source)))
 
 
-def _write_report(run: Run, dataset: Dataset | None) -> None:
+def _changed(dataset: "Dataset", config: dict[str, Any]) -> str:
+    """What is wrong if the data is not that of the run, row by row and value by value; empty if it is."""
+    from lsdc.experiments.compare import vectors_or_images
+    from lsdc.methods.persist import digest, same_data
+
+    same = same_data(config["data"]["digest"], digest(vectors_or_images(dataset)))
+    return "" if same else f"{config['data']['source']}: not the data the run was made of: values or rows have changed"
+
+
+def _write_report(run: "Run", dataset: "Dataset | None") -> None:
+    from lsdc.methods import read_config
+    from lsdc.metrics import score
+    from lsdc.report.html import page
+    from lsdc.training.checkpoint import write_atomic
+
     config = read_config(run)
     _, labels, confidence = run.read_labels()
     known = dataset is not None and _count(dataset) == len(labels)
@@ -317,6 +414,16 @@ def list_(
     method: Annotated[str, typer.Option("--method", help="the method whose settings are listed")] = "lsdc",
 ) -> None:
     """Show the names that can be used."""
+    with importing():
+        from lsdc.data.augment import AUGMENTATIONS
+        from lsdc.data.datasets import DATASETS
+        from lsdc.experiments.recipes import RECIPES
+        from lsdc.functional import COMPOSITIONS, SIMILARITIES
+        from lsdc.methods import METHODS
+        from lsdc.nn.network import BACKBONES
+        from lsdc.pretext import PRETEXTS
+        from lsdc.report.terminal import names_table
+
     if method not in METHODS:
         raise unknown("method", method, METHODS)
     tables: dict[str, dict[str, Any]] = {
@@ -340,7 +447,7 @@ def _about(entry: Any, kind: Kind) -> str:
     return entry if isinstance(entry, str) else (entry.__doc__ or "").strip().split("\n")[0]
 
 
-def _count(dataset: Dataset) -> int:
+def _count(dataset: "Dataset") -> int:
     return len(dataset.X) if isinstance(dataset.X, list) else int(dataset.X.shape[0])
 
 
@@ -352,7 +459,7 @@ def _readable_warnings() -> Iterator[None]:
 
         def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
             if issubclass(category, HealthWarning):
-                err.print(Text.assemble(("warning: ", "yellow"), str(message)), soft_wrap=True)
+                err.print(Text.assemble(("warning: ", "yellow"), printable(str(message))), soft_wrap=True)
             else:
                 plain(message, category, *where, **more)
 
@@ -373,12 +480,21 @@ def _terminate(number: int, frame: Any) -> None:
 
 
 def main(words: list[str] | None = None) -> None:
+    """Run, whatever can be printed: characters that the terminal lacks are spelt out."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        _run(words)
+    finally:
+        log.close()
+
+
+def _run(words: list[str] | None) -> None:
     """Run, and turn the user's mistakes into one line and exit code 2."""
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        parallel.join()
-        if parallel.rank() > 0:
-            err.quiet = out.quiet = True
+        if is_shared():
+            _join()
         code = app(words, standalone_mode=False)
     except InputError as error:
         fail(str(error), 2)
@@ -386,7 +502,7 @@ def main(words: list[str] | None = None) -> None:
         fail(error.format_message().replace("\n", " "), 2)  # type: ignore[attr-defined]
     except Diverged as error:
         fail(str(error), 1)
-    except parallel.PeerLost as error:
+    except PeerLost as error:
         say_failure(str(error))
         sys.stdout.flush()
         os._exit(1)  # an orderly end would wait for processes that are no more
@@ -402,8 +518,19 @@ def main(words: list[str] | None = None) -> None:
     except OSError as error:
         fail(f"{error.filename or 'disk'}: {error.strerror or error}", 1)
     else:
-        parallel.leave()
+        if is_shared():
+            lsdc.parallel.leave()
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _join() -> None:
+    """Become one of the processes of torchrun's job, of which the first alone talks."""
+    with importing():
+        from lsdc import parallel
+
+    parallel.join()
+    if parallel.rank() > 0:
+        err.quiet = out.quiet = True
 
 
 if __name__ == "__main__":

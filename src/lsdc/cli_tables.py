@@ -3,14 +3,18 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lsdc.console import (
+    ArrayOption,
     ColumnOption,
+    ColumnsOption,
     DataArgument,
     DeviceOption,
+    DropOption,
+    IdOption,
     RootOption,
     SizeOption,
     about_data,
@@ -18,27 +22,24 @@ from lsdc.console import (
     fail,
     line,
     out,
+    reading,
     root_of,
 )
 from lsdc.errors import InputError
-from lsdc.experiments import compare as comparing
-from lsdc.experiments import comparison
-from lsdc.experiments.engine import Place, State
-from lsdc.experiments.figures import draw, pyplot
-from lsdc.experiments.parameters import words
-from lsdc.experiments.reproduce import grid, look
-from lsdc.experiments.reproduce import reproduce as rerun
-from lsdc.experiments.scatter import against_time
-from lsdc.experiments.tables import HEADS, SHORT, TABLES, VARIANTS, check_methods, fields, plain_columns, table
-from lsdc.report.terminal import Board, rows_table
+from lsdc.importing import importing
 
+if TYPE_CHECKING:
+    from lsdc.experiments.engine import Place, State
+    from lsdc.report.terminal import Board
+
+NAMES = ("table1", "reuters", "ablation", "ablation-extra")  # those of experiments.tables, which imports PyTorch
 JobsOption = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help="fits at a time (default: one a GPU, else one a core)")
 ]
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="TABLE", help=f"{', '.join(TABLES)} or figures")],
+    name: Annotated[str, typer.Argument(metavar="TABLE", help=f"{', '.join(NAMES)} or figures")],
     datasets: Annotated[
         str | None, typer.Option("--datasets", help="data sets, separated by commas (default: the paper's)")
     ] = None,
@@ -64,9 +65,19 @@ def reproduce(
 
     Results are OUT/cells/*.json, the table OUT/TABLE-SCALE.md, .tex and .json.
     """
+    with importing():
+        from lsdc.experiments.compare import named
+        from lsdc.experiments.engine import Place
+        from lsdc.experiments.figures import draw, pyplot
+        from lsdc.experiments.parameters import words
+        from lsdc.experiments.reproduce import grid, look
+        from lsdc.experiments.reproduce import reproduce as rerun
+        from lsdc.experiments.tables import HEADS, SHORT, check_methods, fields, plain_columns, table
+        from lsdc.report.terminal import rows_table
+
     base = "table1" if name == "figures" else name
     names = list(table(base).datasets) if datasets is None else words(datasets, "--datasets", "datasets")
-    chosen = plain_columns(base) if methods is None else [] if methods.strip() == "all" else comparing.named(methods)
+    chosen = plain_columns(base) if methods is None else [] if methods.strip() == "all" else named(methods)
     check_methods(base, chosen)
     place = Place(root_of(data_root), out_, device or "auto", jobs)
     if name == "figures":
@@ -85,6 +96,8 @@ def reproduce(
 
 def _plan(variants: list[str]) -> str:
     """The columns of a table, said before it runs: all methods can take hours where LSD-C and K-means take minutes."""
+    from lsdc.experiments.tables import VARIANTS
+
     titles = ", ".join(VARIANTS[variant].title for variant in dict.fromkeys(variants))
     return f"{titles} (--methods all: every method of the table)"
 
@@ -114,19 +127,34 @@ def compare(
     data_root: RootOption = None,
     image_size: SizeOption = 32,
     column: ColumnOption = None,
+    columns: ColumnsOption = None,
+    drop: DropOption = None,
+    id_column: IdOption = None,
+    array: ArrayOption = None,
 ) -> None:
     """Run methods side by side on DATA: what is finished is not run again.
 
     Results are OUT/cells/*.json, the table OUT/compare.md, .tex and .json, the plot OUT/compare.svg.
     """
+    with importing():
+        from lsdc.data.dataset import Reading
+        from lsdc.experiments import compare as comparing
+        from lsdc.experiments import comparison
+        from lsdc.experiments.engine import Place
+        from lsdc.experiments.scatter import against_time
+        from lsdc.report.terminal import rows_table
+
     place = Place(root_of(data_root), out_ or Path("compare") / Path(data).resolve().stem, device or "auto", jobs)
-    source = comparing.Source(data, image_size, column)
+    how = reading(Reading(image_size), column=column, columns=columns, drop=drop, id_column=id_column, array=array)
+    source = comparing.Source(data, how)
     try:
         wanted = comparing.look(source, place.root, methods, seeds, clusters, set_ or [])
         with _board(place) as board:
             rows, state = comparing.compare(wanted, place, _watch(board, place))
     except InputError as error:
         raise about_data(error, data) from None
+    for said in wanted.said:
+        line(err, said)
     n = comparison.heads(wanted.labelled).index("MB") + 1  # notes stand below: with them 80 characters are too few
     shown = [comparison.fields(row, wanted.labelled)[:n] for row in rows]
     out.print(rows_table(wanted.title, comparison.heads(wanted.labelled)[:n], shown, left=(0,)))
@@ -141,8 +169,10 @@ def compare(
 
 
 @contextmanager
-def _board(place: Place) -> Iterator[Board]:
+def _board(place: "Place") -> Iterator["Board"]:
     """The live view of what runs; Ctrl-C ends it with a word on what is kept."""
+    from lsdc.report.terminal import Board
+
     with Board(err) as board:
         try:
             yield board
@@ -152,11 +182,11 @@ def _board(place: Place) -> Iterator[Board]:
             raise typer.Exit(143 if type(error) is not KeyboardInterrupt else 130) from None
 
 
-def _watch(board: Board, place: Place, plan: str = "") -> Callable[[State], None]:
+def _watch(board: "Board", place: "Place", plan: str = "") -> Callable[["State"], None]:
     """What shows the state of the jobs; first of all how many there are."""
     opening = [plan] if plan else []
 
-    def watch(state: State) -> None:
+    def watch(state: "State") -> None:
         if opening and state.done < state.total:
             line(err, f"{state.total - state.done} of {state.total} cells to run: {opening.pop()}")
         board.update(state.done, state.total, {r.job.name: r.progress(place.out) for r in state.running})
@@ -166,7 +196,7 @@ def _watch(board: Board, place: Place, plan: str = "") -> Callable[[State], None
     return watch
 
 
-def _say_end(written: list[Path], state: State) -> None:
+def _say_end(written: list[Path], state: "State") -> None:
     """What was left out, the files, and which fits failed."""
     for group, why in state.left_out.items():
         line(err, f"left out: {group}: {why}")

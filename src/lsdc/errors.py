@@ -17,12 +17,24 @@ class Unsuitable(InputError):
     """The method cannot take this kind of data, but others can: where several run, this one is left out."""
 
 
+class NotNumbers(InputError, TypeError):
+    """X holds things that are no numbers; scikit-learn expects a ``TypeError`` there."""
+
+
 class Busy(InputError):
     """Another process is at work on the same run."""
 
 
 class HealthWarning(UserWarning):
     """Training goes in a direction that does not end well; the message says what to try."""
+
+
+class Diverged(RuntimeError):
+    """The loss is no longer a finite number, and smaller steps did not help."""
+
+
+class PeerLost(RuntimeError):
+    """Another process of the job has ended, or cannot be reached."""
 
 
 def printable(text: str) -> str:

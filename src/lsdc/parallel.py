@@ -16,12 +16,10 @@ from torch import Tensor
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
+from lsdc.errors import PeerLost
+
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class PeerLost(RuntimeError):
-    """Another process of the job has ended, or cannot be reached."""
 
 
 def is_member() -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lsdc.data.dataset import Dataset
+from lsdc.data.dataset import Dataset, Reading
 from lsdc.errors import InputError, reason
 
 # what numpy and zipfile raise on damaged files: headers are Python literals there, and any library may unpack
@@ -24,6 +24,7 @@ BROKEN = (
 )
 UNPACKED = 2**30  # bytes that an archive may always unpack to; beyond, a hundred times its size at most
 RATIO = 100
+IN_MEMORY = 2**28  # bytes of a .npy file that are read at once: cut short while mapped, it would end the process
 INDICES = ("shape", "indices", "indptr", "row", "col", "coords", "offsets")  # of scipy's sparse formats
 
 
@@ -37,19 +38,24 @@ def numbers(path: Path, **options: Any) -> np.ndarray:
     return X
 
 
-def read_npy(path: Path, column: str | None) -> Dataset:
-    """An array; it stays on disk and is read batch by batch."""
-    X = numbers(path, mmap_mode="r")
+def read_npy(path: Path, reading: Reading) -> Dataset:
+    """An array; a large one stays on disk and is read batch by batch, so that its file must stay as it is."""
+    X = numbers(path, mmap_mode="r" if path.stat().st_size > IN_MEMORY else None)
     if X.dtype.kind in "US":
         raise InputError(f"{path}: not a plain array of numbers")
     return Dataset(str(path), X)
 
 
-def read_npz(path: Path, column: str | None) -> Dataset:
-    """Arrays by name: ``X`` (or the only one), and labels ``y`` if there are any; scipy's sparse format too."""
+def read_npz(path: Path, reading: Reading) -> Dataset:
+    """The array that is named, ``X`` or the only one; labels ``y`` if there are any; scipy's sparse format too."""
     arrays = _arrays(path)
-    y = arrays.pop("y", None)
-    if "format" in arrays:
+    there = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "none"
+    if reading.array is not None and reading.array not in arrays and not reading.matched:
+        raise InputError(f"{path}: no array {reading.array!r} (--array); it has {there}")
+    y = arrays.pop("y", None) if reading.array != "y" else None
+    if reading.array in arrays:
+        X = arrays[str(reading.array)]
+    elif "format" in arrays:
         X = _sparse(path, arrays, lambda: sp.load_npz(path))
     elif {"data", "indices", "indptr", "shape"} <= arrays.keys():
         parts = (arrays["data"], arrays["indices"], arrays["indptr"])
@@ -57,9 +63,9 @@ def read_npz(path: Path, column: str | None) -> Dataset:
     elif "X" in arrays or len(arrays) == 1:
         X = arrays["X"] if "X" in arrays else next(iter(arrays.values()))
     else:
-        raise InputError(f"{path}: needs an array named 'X', found {', '.join(arrays) or 'none'}")
-    if X.ndim == 0:
-        raise InputError(f"{path}: the array X holds a single number")
+        raise InputError(f"{path}: no array is named 'X'; say which to take with --array (it has {there})")
+    if X.ndim == 0 or X.dtype.kind not in "buif":
+        raise InputError(f"{path}: the samples must be an array of numbers (it has {there})")
     return labelled(path, X, y)
 
 

@@ -1,17 +1,52 @@
-"""What a data set is: samples, and what is known about them."""
+"""What a data set is: samples, what is known about them, and how they were read."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 
 @dataclass(frozen=True)
+class Reading:
+    """How a file or folder is to be read; what is not said here is found out.
+
+    ``matched`` is set where the columns are those of a run: names then decide over places, and the id may be missing.
+    """
+
+    image_size: int = 32
+    column: str | None = None  # of texts
+    columns: tuple[str, ...] = ()  # of numbers
+    drop: tuple[str, ...] = ()
+    id_column: str | None = None
+    array: str | None = None  # of an archive
+    image_range: tuple[float, float] | None = None  # of images whose values have no fixed range
+    matched: bool = False
+
+
+def recalled(stored: Mapping[str, Any]) -> Reading:
+    """The reading that a run's config has."""
+    found: dict[str, Any] = {f.name: stored[f.name] for f in fields(Reading) if stored.get(f.name) is not None}
+    lists = {name: tuple(value) for name, value in found.items() if isinstance(value, list)}
+    return Reading(**{**found, **lists})
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a table were taken for."""
+
+    features: tuple[str, ...]
+    id: str | None = None
+    label: str | None = None
+    unused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Dataset:
     """Samples ``X``; ``y`` is there for evaluation only, if at all; ``ids`` name the samples.
 
-    ``title`` is the name shown to people; ``unlabelled`` are further samples for the pretext alone.
+    ``title`` is the name shown to people; ``unlabelled`` are further samples for the pretext alone. ``columns`` and
+    ``notes`` say how a file was read.
     """
 
     name: str
@@ -21,8 +56,34 @@ class Dataset:
     ids: Sequence[object] | None = None
     title: str = ""
     unlabelled: Any = None
+    columns: Columns | None = None
+    notes: tuple[str, ...] = ()
+    image_range: tuple[float, float] | None = None
+    skipped: tuple[tuple[str, str], ...] = ()  # files that could not be read, and why
 
     @property
     def n_clusters(self) -> int | None:
         """The number of classes, if it is known."""
         return len(self.class_names) or None
+
+
+def kept(reading: Reading, dataset: Dataset) -> dict[str, Any]:
+    """A reading for a run's config, with the columns that were found: the same file is read the same way again."""
+    content: dict[str, Any] = {"image_size": reading.image_size, "column": reading.column}
+    if dataset.columns and not isinstance(dataset.X, list):
+        content["columns"] = list(dataset.columns.features)
+    if dataset.columns and dataset.columns.id is not None:
+        content["id_column"] = dataset.columns.id
+    if reading.array is not None:
+        content["array"] = reading.array
+    if dataset.image_range:
+        content["image_range"] = list(dataset.image_range)
+    return content
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Names of columns for people, cut if there are many."""
+    shown = [name if name.strip() else "(unnamed)" for name in names]
+    if len(shown) <= most:
+        return ", ".join(shown)
+    return f"{', '.join(shown[: most // 2])}, ..., {shown[-1]} ({len(shown):,} in all)"

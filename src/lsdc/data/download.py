@@ -7,7 +7,7 @@ import shutil
 import tarfile
 import zlib
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from http.client import HTTPException
 from os.path import isfile
@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from lsdc.errors import InputError
+from lsdc.interrupt import Interrupt
 
 OFFLINE = "LSDC_OFFLINE"  # set to anything, it forbids downloads
 CHUNK = 2**18
@@ -146,7 +147,11 @@ def _transfer(url: str, target: Path, timeout: float, bar: Progress) -> str:
     """Write what a URL gives into a file; its md5."""
     digest = hashlib.md5(usedforsecurity=False)
     request = Request(url, headers={"User-Agent": "lsdc"})  # noqa: S310 (from the table of official sources)
-    with urlopen(request, timeout=timeout) as answer, target.open("wb") as file:  # noqa: S310
+    with urlopen(request, timeout=timeout) as answer, ExitStack() as stack:  # noqa: S310
+        with Interrupt() as interrupt:  # one between opening a file and entering it would leave it open
+            file = stack.enter_context(target.open("wb"))
+        if interrupt.asked:
+            interrupt.finish()
         total = int(answer.headers.get("Content-Length") or 0)
         task = bar.add_task(target.name, total=total or None)
         while chunk := answer.read(CHUNK):

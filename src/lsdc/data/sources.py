@@ -1,5 +1,6 @@
 """Whatever people hand over as X, turned into one thing: float batches on demand, raw values left as they are."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +11,12 @@ import torch
 from torch import Tensor
 
 from lsdc import parallel
-from lsdc.errors import InputError
+from lsdc.data.images import are_files, image_files
+from lsdc.errors import InputError, shown
 
 CHANNELS = (1, 3, 4)
 SMALLEST_IMAGE = 8  # three halvings must leave something
+SINGLE = np.finfo(np.float32)
 CHUNK_BYTES = 64 * 2**20  # of data looked at in one go, when all of it may be larger than memory
 
 
@@ -95,8 +98,8 @@ def row_chunks(X: Any) -> Iterator[slice]:
     return (slice(start, start + size) for start in range(0, X.shape[0], size))
 
 
-def as_array(X: Any) -> Any:
-    """Tensors as arrays, and lists of images as one array; everything else as it is."""
+def as_array(X: Any, image_size: int = 32) -> Any:
+    """Tensors as arrays, lists of images or of their files as one array, columns of texts as lists; else as it is."""
     if isinstance(X, Tensor):
         if X.layout != torch.strided:
             raise InputError("X is a sparse tensor; give a scipy sparse matrix instead")
@@ -107,9 +110,19 @@ def as_array(X: Any) -> Any:
             return np.stack([np.asarray(image) for image in X])
         except ValueError:
             raise InputError("X is a list of images of different shapes; bring them to one size") from None
-    if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind == "U":
-        return X.tolist()
-    return X
+    if getattr(X, "ndim", 0) == 1 and hasattr(X, "tolist") and getattr(X.dtype, "kind", "O") in "OUT":
+        X = _texts(X.tolist()) or X  # an array, or a column of a data frame
+    return image_files(X, image_size) if are_files(X) else X
+
+
+def _texts(values: list[Any]) -> list[Any] | None:
+    """Values of a column that are texts or paths, all of them."""
+    wrong = [i for i, value in enumerate(values) if not isinstance(value, (str, os.PathLike))]
+    if wrong and len(wrong) < len(values):
+        raise InputError(
+            f"X holds texts, but in row {wrong[0]} (counting from 0) {shown(values[wrong[0]])}; fill it in"
+        )
+    return None if wrong else values
 
 
 def sample_shape(X: Any) -> tuple[int, ...]:
@@ -138,7 +151,7 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
 def check_finite(X: Any) -> None:
     """Refuse NaN and infinite values, and say where the first one is."""
     if sp.issparse(X):
-        bad = np.flatnonzero(~(np.abs(X.data) <= np.finfo(np.float32).max))
+        bad = np.flatnonzero(~(np.abs(X.data) <= SINGLE.max))
         if len(bad):
             row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
             raise _not_finite(X.data[bad[0]], row)
@@ -147,7 +160,7 @@ def check_finite(X: Any) -> None:
         return
     for rows in row_chunks(X):
         part = np.asarray(X[rows]).reshape(len(X[rows]), -1)
-        bad_rows, bad_columns = np.nonzero(~(np.abs(part) <= np.finfo(np.float32).max))
+        bad_rows, bad_columns = np.nonzero(~(np.abs(part) <= SINGLE.max))
         if len(bad_rows):
             raise _not_finite(part[bad_rows[0], bad_columns[0]], rows.start + int(bad_rows[0]))
 
@@ -170,6 +183,19 @@ def check_images(X: Any) -> Any:
     return np.asarray(X) if not isinstance(X, np.memmap) else X
 
 
+def _check_scale(spread: float, size: float, far: bool) -> None:
+    """Refuse values whose differences are lost in the numbers that hold them."""
+    if far:
+        raise InputError("X has values so far apart that single precision cannot hold their differences; divide them")
+    if spread <= 4 * np.finfo(np.float64).eps * size:
+        raise InputError(
+            f"X differs by about {spread:.1g} around values of {size:.1g}, less than double precision can tell; "
+            "subtract what the samples have in common, or leave large constant columns out"
+        )
+    if spread < SINGLE.tiny:
+        raise InputError(f"X differs by about {spread:.1g}, too little for single precision; multiply its values")
+
+
 def describe(X: Any) -> Spec:
     """Shape and scaling of X.
 
@@ -184,15 +210,17 @@ def describe(X: Any) -> Spec:
     mean = parallel.added(torch.from_numpy(total)).numpy() / X.shape[0]
     if is_image:
         mean = mean.mean()
-    square, differing = 0.0, 0.0
+    square, differing, far = 0.0, 0.0, 0.0
     first = raw(X, slice(0, 1))
     for rows in mine:
         values = raw(X, rows)
         differing = differing or float((values != first).any())
-        square += float(np.square(values - mean).sum())
-    square, differing = parallel.added(torch.tensor([square, differing], dtype=torch.float64)).tolist()
+        squares = np.square(values - mean)
+        square, far = square + float(squares.sum()), far or float(squares.max() > float(SINGLE.max) ** 2)
+    square, differing, far = parallel.added(torch.tensor([square, differing, far], dtype=torch.float64)).tolist()
     if not differing:
         raise InputError("X is constant: all samples are the same, so there is nothing to cluster")
     spread = np.sqrt(square / (X.shape[0] * np.prod(shape)))
+    _check_scale(float(spread), float(np.sqrt(np.square(mean).mean())), bool(far))
     offset = torch.zeros(()) if is_image or sp.issparse(X) else torch.from_numpy(np.asarray(mean))
     return Spec(shape, offset, torch.tensor(float(spread), dtype=torch.float32))

@@ -10,6 +10,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from lsdc.errors import InputError
 
+WORD = r"(?u)\b\w{2,256}\b"  # longer ones are none, and 2,000 of them would not fit into a model file
+
 
 def are_texts(X: Any) -> bool:
     """Whether X is a list (or tuple) of strings."""
@@ -26,7 +28,7 @@ class TfIdf:
     @classmethod
     def fit(cls, texts: Sequence[str], max_words: int = 2000) -> "TfIdf":
         """The most frequent words of some texts, without those that carry no meaning by themselves."""
-        vectorizer = TfidfVectorizer(max_features=max_words, stop_words="english", sublinear_tf=True)
+        vectorizer = _vectorizer(max_features=max_words)
         try:
             vectorizer.fit(texts)
         except ValueError:
@@ -35,6 +37,10 @@ class TfIdf:
 
     def transform(self, texts: Sequence[str]) -> sp.csr_matrix:
         """One row a text, of length one."""
-        vectorizer = TfidfVectorizer(vocabulary=list(self.words), stop_words="english", sublinear_tf=True)
+        vectorizer = _vectorizer(vocabulary=list(self.words))
         vectorizer.idf_ = self.idf
         return sp.csr_matrix(vectorizer.transform(texts), dtype=np.float32)
+
+
+def _vectorizer(**options: Any) -> TfidfVectorizer:
+    return TfidfVectorizer(token_pattern=WORD, stop_words="english", sublinear_tf=True, **options)

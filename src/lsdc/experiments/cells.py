@@ -122,7 +122,7 @@ def pretext(cell: Cell, about: dict[str, Any]) -> str:
     return sharing.pretext_key(shared) if sharing.has_pretext(settings) else ""
 
 
-PARTS = ("dataset", "variant", "scale", "class_names", "confusion", "confusion_confident")  # beside ``results.KEYS``
+PARTS = ("dataset", "variant", "scale", "class_names", "confusion", "confusion_confident")  # beside ``results.Result``
 NAMED = ("dataset", "variant", "scale", "seed")
 
 

@@ -3,15 +3,17 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lsdc.data.dataset import Reading
 from lsdc.data.datasets import Dataset
 from lsdc.data.files import open_data
-from lsdc.errors import InputError, unknown
+from lsdc.data.summary import about_reading
+from lsdc.errors import InputError, printable, unknown
 from lsdc.experiments import measure
 from lsdc.experiments.comparison import Row, latex, markdown, plain, summarise
 from lsdc.experiments.engine import Monitor, Place, State, run_all
@@ -35,12 +37,11 @@ class Source:
     """Where the data is, so that every process can open it for itself."""
 
     data: str
-    image_size: int = 32
-    column: str | None = None
+    reading: Reading = field(default_factory=Reading)
 
     def open(self, root: Path) -> Dataset:
         """The data set, its labels as whole numbers."""
-        dataset = open_data(self.data, root, image_size=self.image_size, column=self.column)
+        dataset = open_data(self.data, root, **vars(self.reading))
         if dataset.y is None:
             return dataset
         names, y = np.unique(dataset.y, return_inverse=True)
@@ -197,6 +198,7 @@ class Comparison:
     about: dict[str, Any]
     asked: tuple[str, ...]
     entries: tuple[Entry, ...]
+    said: tuple[str, ...] = ()  # how the data was read
 
     def results(self, out: Path) -> list[dict[str, Any]]:
         """The results that are there."""
@@ -219,8 +221,8 @@ def look(
     entries = [Entry(source, m, n_clusters, seed, given.get(m, "{}")) for seed in range(seeds) for m in wanted]
     for entry in entries[: len(wanted)]:
         entry.check(about)
-    title = f"{dataset.title or dataset.name}: {about['n']:,} samples, {n_clusters} clusters"
-    return Comparison(title, dataset.y is not None, about, tuple(asked), tuple(entries))
+    title = f"{printable(dataset.title or dataset.name)}: {about['n']:,} samples, {n_clusters} clusters"
+    return Comparison(title, dataset.y is not None, about, tuple(asked), tuple(entries), tuple(about_reading(dataset)))
 
 
 def compare(

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import torch
 from threadpoolctl import threadpool_limits
 
-from lsdc.errors import Busy, InputError, Unsuitable
+from lsdc.errors import Busy, Diverged, InputError, Unsuitable
 from lsdc.training import device as devices
-from lsdc.training.loop import Diverged, Progress
+from lsdc.training.loop import Progress
 from lsdc.training.run import Run
 
 MOST_JOBS = 8  # if nobody says how many: each takes a gigabyte or more
@@ -149,7 +149,7 @@ def _may_start(job: Job, keys: Mapping[str, str], running: list[Running], out: P
     """Whether nobody is at work on the pretext that the job needs."""
     key = keys.get(job.name)
     same = (r for r in running if key and keys.get(r.job.name) == key)
-    return all(r.last(out).get("stage") == "clustering" for r in same)
+    return all(r.last(out).get("stage") not in (None, "pretext") for r in same)
 
 
 def _start(job: Job, place: Place, slot: int) -> Running:

@@ -121,7 +121,11 @@ def confusions(cell: Mapping[str, Any], out: Path, name: str) -> list[Path]:
             axis.set_xticks(range(counts.shape[1]), range(counts.shape[1]))
             axis.set_yticks(range(len(names)), names)
         axes[0].set_ylabel("class (rows in %)")
-        figure.suptitle(f"{cell['title']}, {cell['variant']}, scale {cell['scale']}, seed {cell['seed']}", fontsize=10)
+        figure.suptitle(
+            f"{cell['title']}, {cell['variant']}, scale {cell['scale']}, seed {cell['seed']}",
+            fontsize=10,
+            parse_math=False,
+        )
         files = _save(figure, out, f"confusion-{name}")
         plt.close(figure)
     return files
@@ -143,7 +147,7 @@ def curves(cells: Sequence[Mapping[str, Any]], out: Path, name: str) -> list[Pat
         figure, axes = plt.subplots(1, len(PANELS), figsize=(12.5, 2.5), layout="constrained")
         for axis, (key, title) in zip(axes, PANELS.items(), strict=True):
             for cell in cells:
-                records = [r for r in cell["history"] if r["stage"] == "clustering"]
+                records = [r for r in cell["history"] if r.get("stage") == "clustering" and key in r]
                 epochs, values = [r["epoch"] for r in records], [r[key] for r in records]
                 axis.plot(epochs, values, color=BLUE, alpha=0.6, linewidth=1.2, marker="." if len(epochs) < 20 else "")
             axis.set_title(title)
@@ -153,7 +157,9 @@ def curves(cells: Sequence[Mapping[str, Any]], out: Path, name: str) -> list[Pat
                 axis.set_ylim(0, len(first["sizes"]) + 0.5)
             if key == "confident":
                 axis.set_ylim(0, 1)
-        figure.suptitle(f"{first['title']}, LSD-C, scale {first['scale']}, {len(cells)} seeds", fontsize=10)
+        figure.suptitle(
+            f"{first['title']}, LSD-C, scale {first['scale']}, {len(cells)} seeds", fontsize=10, parse_math=False
+        )
         files = _save(figure, out, f"curves-{name}")
         plt.close(figure)
     return files

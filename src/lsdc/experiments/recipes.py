@@ -74,6 +74,7 @@ PAPER: dict[str, dict[str, Any]] = {
 
 # The same method where two CPU cores must do: smaller networks and schedules, with what the default adds to the paper.
 _PHOTOS = {
+    "neighbours": "batch",
     "backbone": "vgg6",
     "width": 0.25,
     "augment": "colour",
@@ -87,7 +88,7 @@ CPU: dict[str, dict[str, Any]] = {
     "cifar10": _PHOTOS,
     "cifar100-20": _PHOTOS,
     "stl10": _PHOTOS,
-    "mnist": {"pretext_plan": {"epochs": 3}, "epochs": 4},
+    "mnist": {"neighbours": "batch", "pretext_plan": {"epochs": 3}, "epochs": 4},
     "reuters10k": {},
 }
 

@@ -3,22 +3,54 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
 import scipy.sparse as sp
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lsdc.data.datasets import Dataset
 from lsdc.data.sources import sample_shape
 from lsdc.errors import InputError
 from lsdc.methods import Estimator
-from lsdc.methods.persist import digest
+from lsdc.methods.persist import digest, same_data
 from lsdc.training.checkpoint import write_atomic
 from lsdc.training.run import Run, is_run
+from lsdc.training.untrusted import read_json, records
 
-KEYS = (
-    *("title", "n", "seed", "scores", "alive", "sizes", "seconds", "warnings"),
-    *("config", "environment", "history"),
-)
+Figure = Annotated[float, Field(allow_inf_nan=False)]
+Counts = list[list[Annotated[int, Field(ge=0)]]]
+
+
+class Result(BaseModel):
+    """What a result's file holds, as far as tables and figures compute with it."""
+
+    model_config = ConfigDict(strict=True)
+
+    title: str
+    n: int = Field(ge=1)
+    seed: int
+    scores: dict[str, Figure | None]
+    alive: int
+    sizes: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
+    seconds: Figure
+    peak_mb: Figure | None = None
+    warnings: list[str]
+    config: dict[str, Any]
+    environment: dict[str, Any]
+    history: list[Any]
+    labels: str | None = None
+    class_names: list[str] = []
+    confusion: Counts = []
+    confusion_confident: Counts = []
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        clusters = self.n if self.labels is None else len(self.labels.split())
+        widths = {len(row) for table in (self.confusion, self.confusion_confident) for row in table}
+        heights = {len(table) for table in (self.confusion, self.confusion_confident)}
+        if (sum(self.sizes), clusters) != (self.n, self.n) or len(widths) > 1 or heights != {len(self.class_names)}:
+            raise ValueError("its parts do not fit together")
+        return self
 
 
 def described(dataset: Dataset) -> dict[str, Any]:
@@ -41,14 +73,16 @@ def is_interrupted(folder: Run, model: Estimator, settings: dict[str, Any], abou
     stored = folder.read_json("config.json")
     same = stored["settings"] == settings and stored.get("method") == model.method
     same = same and stored.get("behaviour") == model.behaviour
-    return same and stored["seed"] == model.random_state and stored["data"].get("digest") == about["digest"]
+    return same and stored["seed"] == model.random_state and same_data(stored["data"].get("digest"), about["digest"])
 
 
 def parsed(file: Path, command: str, whole: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     """The content of a result's file; what is not ``whole`` is refused."""
     try:
-        result: dict[str, Any] = json.loads(file.read_text())
-        if not set(KEYS) <= result.keys() or not whole(result) or not isinstance(result["config"]["data"], dict):
+        result = read_json(file)
+        Result.model_validate(result)
+        records(file, result["history"])
+        if not whole(result) or not isinstance(result["config"]["data"], dict):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(f"{file}: not a result written by lsdc {command}; remove it or choose another --out") from None
@@ -76,7 +110,8 @@ def difference(before: Any, now: Any, name: str = "") -> str:
     if isinstance(before, dict) and isinstance(now, dict):
         places = (difference(before.get(k), now.get(k), k) for k in {**before, **now})
         return next(filter(None, places), "")
-    return "" if before == now else f"{name} was {before!r}, is {now!r}"
+    same = before == now or (name == "digest" and same_data(before, now))
+    return "" if same else f"{name} was {before!r}, is {now!r}"
 
 
 def save(file: Path, result: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ def against_time(rows: Sequence[Row], title: str, file: Path) -> Path:
         _names(axis, shown, rings)
         axis.set_xlabel("seconds a seed, one thread")
         axis.set_ylabel("ACC (%)" if labelled else "silhouette on the inputs")
-        axis.set_title("\n".join([title, *legend(shown)]))
+        axis.set_title("\n".join([title, *legend(shown)]), parse_math=False)  # names of files may hold dollars
         write_atomic(file, as_bytes(figure, "svg", {"Date": None}))
         plt.close(figure)
     return file

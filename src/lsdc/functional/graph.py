@@ -33,14 +33,15 @@ def pair_likelihood(p: Tensor, q: Tensor, mean: Tensor, power: float | Tensor = 
 
 
 @torch.no_grad()
-def graph_information(neighbours: Tensor, labels: Tensor, n_clusters: int) -> Tensor:
-    """The mutual information between the clusters of a sample and of its neighbour, in nats.
+def graph_information(neighbours: Tensor, labels: Tensor, n_clusters: int, entropy: float = 1.0) -> Tensor:
+    """The mutual information between the clusters of a sample and of its neighbour, in nats: H(c) - H(c | c').
 
     How well clusters explain the graph: high if neighbours share their cluster and there are many clusters to share.
-    Sizes weigh as they are: halves of a cluster whose neighbours mix add little, two clusters merged lose much.
+    With a weight below 1 for the ``entropy`` H(c), halves of a large cluster whose neighbours mix are worth nothing.
     """
     pairs = n_clusters * labels[:, None] + labels[neighbours]
     joint = torch.bincount(pairs.flatten(), minlength=n_clusters**2).double().view(n_clusters, n_clusters)
     joint = (joint + joint.T) / (2 * pairs.numel())
-    expected = joint.sum(1, keepdim=True) * joint.sum(0)
-    return torch.where(joint > 0, joint * (joint / expected.clamp(min=1e-300)).log(), 0).sum()
+    of_one: Tensor = torch.special.entr(joint.sum(1)).sum()
+    of_two: Tensor = torch.special.entr(joint).sum()
+    return (1 + entropy) * of_one - of_two

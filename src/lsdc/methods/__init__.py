@@ -21,6 +21,7 @@ from lsdc.methods.stored import checked_config, rebuilt
 from lsdc.methods.vade import VaDE
 from lsdc.training.checkpoint import read_tensors
 from lsdc.training.run import Run
+from lsdc.training.surroundings import plain_torch
 from lsdc.training.untrusted import contained
 
 METHODS: dict[str, type[Estimator]] = {
@@ -52,7 +53,8 @@ def load(path: str | os.PathLike[str], **params: Any) -> Estimator:
     tensors, header = read_tensors(file)
     if header.get("format") != FORMAT:
         raise InputError(f"{file}: model format {shown(header.get('format'))}, this version reads {FORMAT}")
-    return rebuilt(METHODS, file, tensors, header, params)
+    with plain_torch():
+        return rebuilt(METHODS, file, tensors, header, params)
 
 
 def read_config(run: Run) -> dict[str, Any]:

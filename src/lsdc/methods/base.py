@@ -20,12 +20,13 @@ from lsdc.data import sources
 from lsdc.data.datasets import Dataset
 from lsdc.data.sources import Data, Spec
 from lsdc.data.texts import TfIdf, are_texts
-from lsdc.errors import HealthWarning, InputError, Unsuitable, shown
-from lsdc.methods.persist import digest, plain, write_model
+from lsdc.errors import Diverged, HealthWarning, InputError, NotNumbers, Unsuitable, shown
+from lsdc.methods.persist import check_names, digest, plain, same_data, write_model
 from lsdc.training import device as devices
 from lsdc.training.health import Record, clusters_alive
-from lsdc.training.loop import Context, Diverged, Progress
+from lsdc.training.loop import Context, Progress
 from lsdc.training.run import Run
+from lsdc.training.surroundings import plain_torch
 
 Path_ = str | os.PathLike[str]
 KINDS = ("images", "dense vectors", "sparse vectors", "texts")
@@ -49,6 +50,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     n_clusters_: int
     history_: list[Record]
     settings_: dict[str, Any]
+    _fitted: dict[str, Any]  # the parameters of the fit, whatever has been set since
     n_features_in_: int
     spec_: Spec
     words_: TfIdf | None
@@ -113,7 +115,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         Parameters
         ----------
         X : array (n, d), sparse matrix, tensor, memmap, images (n, h, w), (n, h, w, c) or (n, c, h, w), texts, Dataset
-            The samples, without labels. If a data set brings unlabelled samples, the pretext learns from them too.
+            The samples, without labels. A list of strings is texts, or images of 32x32 pixels if all are image files.
+            If a data set brings unlabelled samples, the pretext learns from them too.
         y : ignored
             There for scikit-learn.
         run : path
@@ -125,7 +128,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """
         before = dict(self.__dict__)
         try:
-            self._fit_checked(X, run, resume, monitor or (lambda progress: None))
+            with plain_torch():
+                self._fit_checked(X, run, resume, monitor or (lambda progress: None))
         except BaseException:  # a refused or interrupted fit leaves the estimator as it was
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -137,10 +141,10 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         more = self._data(X.unlabelled, reset=False) if getattr(X, "unlabelled", None) is not None else None
         self._check(data.spec.shape, len(data))
         self._check_kind(data)
-        self.settings_ = self._settings(data)
+        self.settings_, self._fitted = self._settings(data), plain(self.get_params())
         device, n_workers = devices.choose(self.device), int(self.n_workers)
         folder = Run.of(run, resume) if parallel.rank() == 0 else None  # the first process keeps the run for all
-        seed = self._seed(folder.stored_seed() if folder and folder.resuming else None)
+        seed = self._seed(folder.stored("seed") if folder and folder.resuming else None)
         self.seed_ = int(parallel.say(str(seed).encode()))
         with folder.alone() if folder else nullcontext():
             if folder:
@@ -167,22 +171,31 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             raise Unsuitable(f"{self.method} takes {' and '.join(self.takes)}, not {kind}; methods that do: {others}")
 
     def _assigned(self, data: Data) -> tuple[NDArray[np.int64], NDArray[np.float32], int]:
-        """The cluster of each sample, its probability, and the number of clusters; part by part, as K may be large."""
-        parts = [(p.argmax(1), p.max(1), p.shape[1]) for _, p in self._outputs(data)]
+        """The cluster of each sample, its probability, and the number of clusters; part by part, as K may be large.
+
+        Of features that are not finite the probability is none.
+        """
+        parts = [
+            (p.argmax(1), np.where(np.isfinite(f).all(1), p.max(1), np.float32(np.nan)), p.shape[1])
+            for f, p in self._outputs(data)
+        ]
         labels, confidence, n_clusters = zip(*parts, strict=True)
         return np.concatenate(labels).astype(np.int64), np.concatenate(confidence), n_clusters[0]
 
     def _start(self, folder: Run, data: Data, more: Data | None) -> None:
         """Make the run's folder, or check that it is of these settings and this data."""
+        check_names(self)
+        before = folder.stored("data") if folder.resuming else {}
         content = {"n": len(data), "shape": list(data.spec.shape), "digest": digest(data.X)}
         content |= {"pretext_n": len(more), "pretext_digest": digest(more.X)} if more else {}
+        content |= {name: old for name, old in before.items() if same_data(old, str(content.get(name)))}
         settings = {
             "method": self.method,
             "behaviour": self.behaviour,
             "seed": self.seed_,
             "settings": self.settings_,
         }
-        folder.start(settings, plain(self.get_params()), content)
+        folder.start(settings, self._fitted, content)
 
     def _warn_of_empty_clusters(self) -> None:
         shares = np.bincount(self.labels_, minlength=self.n_clusters_) / len(self.labels_)
@@ -194,7 +207,10 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each sample, new ones too."""
         check_is_fitted(self)
-        return self._assigned(self._data(X, reset=False))[0]
+        with plain_torch():
+            labels, confidence, _ = self._assigned(self._data(X, reset=False))
+        _check_result(confidence)
+        return labels
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
         """The probability of each cluster for each sample (n, K)."""
@@ -206,12 +222,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def _collected(self, X: Any, which: int) -> NDArray[np.float32]:
         check_is_fitted(self)
-        result = np.concatenate([outputs[which] for outputs in self._outputs(self._data(X, reset=False))])
-        if not np.isfinite(result).all():
-            row = int(np.flatnonzero(~np.isfinite(result).all(1))[0])
-            raise InputError(
-                f"X in row {row} (counting from 0), or the model, is so extreme that the result is infinite"
-            )
+        with plain_torch():
+            result = np.concatenate([outputs[which] for outputs in self._outputs(self._data(X, reset=False))])
+        _check_result(result)
         return result
 
     def save(self, path: Path_) -> None:
@@ -226,7 +239,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def _data(self, X: Any, reset: bool) -> Data:
         """X checked and wrapped; with ``reset`` its shape and scaling become the model's."""
-        X = sources.as_array(X.X if isinstance(X, Dataset) else X)
+        size = {} if reset or not self.spec_.is_image else {"image_size": self.spec_.shape[1]}
+        known = X.X if isinstance(X, Dataset) else None  # lines of a text file are texts, whatever they name
+        X = known if are_texts(known) else sources.as_array(X if known is None else known, **size)
         words = are_texts(X)
         if reset:
             self.words_ = TfIdf.fit(X) if words else None
@@ -259,22 +274,26 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         if getattr(X, "ndim", 2) == 1:
             shapes = "(-1, 1) for a single feature, (1, -1) for a single sample"
             raise InputError(f"X has one dimension. Expected 2D array, got 1D array. Reshape your data: {shapes}")
-        if getattr(getattr(X, "dtype", None), "kind", "f") in "mM":
+        kinds = {getattr(kind, "kind", "") for kind in getattr(X, "dtypes", [getattr(X, "dtype", None)])}
+        if kinds & {"m", "M"}:
             raise InputError("X holds dates or times; turn them into numbers first")
         options: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": False, "ensure_min_samples": least}
         try:
             X = validate_data(self, X, reset=reset, **options)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             message = " ".join(str(error).split())
-            raise InputError(message if message.startswith("X ") else f"X is not usable: {message}") from error
+            kind = NotNumbers if isinstance(error, TypeError) else InputError
+            raise kind(message if message.startswith("X ") else f"X is not usable: {message}") from error
+        if X.dtype.kind not in "buif":
+            raise NotNumbers(f"X holds {X.dtype}; turn it into numbers first")
         sources.check_finite(X)
         return X
 
-    def _seed(self, stored: int | None) -> int:
+    def _seed(self, stored: Any) -> int:
         """The whole number given as ``random_state``, else that of the run to resume, else one drawn from it."""
         if isinstance(self.random_state, (int, np.integer)) and not isinstance(self.random_state, bool):
             return int(self.random_state)
-        if stored is not None:
+        if isinstance(stored, int):
             return stored
         try:
             return int(check_random_state(self.random_state).randint(2**31))
@@ -288,6 +307,13 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def _check_result(result: NDArray[np.float32]) -> None:
+    """Refuse what was computed, a row a sample, where it is no number."""
+    if not np.isfinite(result).all():
+        row = int(np.flatnonzero(~np.isfinite(result.reshape(len(result), -1)).all(1))[0])
+        raise InputError(f"X in row {row} (counting from 0), or the model, is so extreme that the result is infinite")
 
 
 def whole_number(name: str, value: Any, least: int = 1, most: int = 2**40) -> int:

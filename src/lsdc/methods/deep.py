@@ -23,6 +23,7 @@ from lsdc.training.plan import Frozen, Plan
 from lsdc.training.rng import derive
 
 CHUNK = 1024  # samples encoded in one go by a process
+UNFIT = {"image": ("projection",), "vector": ("resnet18", "vgg4", "vgg6", "ricap", "cutmix")}  # parts, by kind of data
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Frozen)
@@ -35,6 +36,14 @@ def part(kind: str, value: Any, table: Mapping[str, T]) -> T:
     if not isinstance(value, str) or value not in table:
         raise unknown(kind, value, table)
     return table[value]
+
+
+def check_kind(parts: Mapping[str, str], shape: tuple[int, ...], unfit: Mapping[str, tuple[str, ...]] = UNFIT) -> None:
+    """Refuse parts that are made for images where there are vectors, and the other way round."""
+    is_image = len(shape) == 3
+    for name, value in parts.items():
+        if value in unfit["image" if is_image else "vector"]:
+            raise InputError(f"{name} {value!r} needs {'vectors' if is_image else 'images'}, got {shape}")
 
 
 def is_auto(value: Any) -> bool:

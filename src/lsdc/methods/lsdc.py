@@ -22,7 +22,8 @@ from lsdc.functional import (
     rampup,
 )
 from lsdc.methods.deep import assigned, build_backbone, part, pretrain, views_of
-from lsdc.methods.graph import GraphClustering
+from lsdc.methods.graph import fit_vectors
+from lsdc.methods.graph_network import fit_images
 from lsdc.methods.memory import Memory
 from lsdc.methods.settings import Settings, bind_similarity, maturity, resolve, stored, with_functions
 from lsdc.methods.trained import NetworkEstimator
@@ -134,12 +135,12 @@ class LSDC(NetworkEstimator):
     n_clusters : int
         The number of clusters K.
     neighbours : {"auto", "graph", "batch"}
-        Where pairs come from: short walks on a neighbour graph of all samples, with a linear classifier on the vectors
-        as they are, or labels made within each batch, as in the paper. "auto" is the graph for dense vectors of 32
-        numbers or more, unless one of the parameters of labels in a batch or of the network is given.
+        Where pairs come from: short walks on a neighbour graph of all samples, or labels made within each batch, as in
+        the paper. "auto" is the graph for images and for dense vectors of 32 numbers or more, unless a parameter that
+        only has a meaning in batches is changed; for vectors, the network's parameters are among these.
     n_init : int or "auto"
-        With the graph: classifiers trained side by side from different starts; the one whose clusters explain the graph
-        best is kept.
+        With the graph: classifiers trained side by side from different starts ("auto": 20); the one whose clusters
+        explain the graph best is kept.
     similarity : {"auto", "diffusion", "knn", "sne", "cosine", "l2"} or callable ``f -> A``
         How the pairwise labels are made.
     k : int or "auto"
@@ -176,9 +177,9 @@ class LSDC(NetworkEstimator):
     augment : {"auto", "affine", "crop", "crop-flip", "colour", "window", "noise", "dropout", "none"} or callable
         How views of a sample are made; a function ``(x, rng) -> x`` of a whole batch.
     epochs : int or "auto"
-        Passes over the data.
+        Passes over the data; with the graph of images, rounds of 150 steps, each on a graph of its own.
     batch_size, optimizer, lr, weight_decay, schedule, milestones, warmup
-        The training of the clustering stage; milestones and warmup count epochs.
+        The training of the clustering stage; milestones and warmup count epochs. With the graph, a batch counts pairs.
     random_state : int, RandomState or None
         The same number gives the same labels, to the bit, on the same machine (and threads).
     device : {"auto", "cpu", "cuda"}
@@ -313,7 +314,10 @@ class LSDC(NetworkEstimator):
         self.history_ = pretrain(network.backbone, pretext, settings.pretext_plan, views, data, context)
         network.backbone.freeze(settings.architecture.n_frozen)
         if settings.graph:
-            self.history_ += self._fit_on_graph(network, data, settings, context)
+            if self.spec_.is_image:
+                self.history_ += fit_images(network, views, data, settings, context)
+            else:
+                self.history_ += fit_vectors(network, data, settings, context)
             self.network_, self._views = network, views
             return
         composition = self._part("composition", settings.composition)
@@ -323,9 +327,3 @@ class LSDC(NetworkEstimator):
         objective = Clustering(network, views, similarity, composition, settings, directions)
         self.history_ += train(objective, data, settings.plan, context)
         self.network_, self._views = network, views
-
-    def _fit_on_graph(self, network: Network, data: Data, settings: Settings, context: Context) -> list[Record]:
-        objective = GraphClustering(network, data, settings, context)
-        history = train(objective, objective.data, settings.plan, context)
-        objective.finish()
-        return history

@@ -18,6 +18,7 @@ from lsdc.data.sampler import Batch
 from lsdc.data.sources import Data
 from lsdc.methods.deep import (
     build_backbone,
+    check_kind,
     encode,
     epochs_for,
     is_auto,
@@ -159,7 +160,9 @@ class DeepEstimator(NetworkEstimator):
 
     @classmethod
     def _checked_settings(cls, settings: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
-        return validated(cls.settings, settings, "settings.").model_dump(mode="json")
+        checked = validated(cls.settings, settings, "settings.")
+        check_kind({"backbone": checked.backbone}, shape)
+        return checked.model_dump(mode="json")
 
     def _check(self, shape: tuple[int, ...], n: int) -> None:
         super()._check(shape, n)
@@ -192,6 +195,7 @@ class DeepEstimator(NetworkEstimator):
         for name in PARTS:
             part(name, values[name], PARTS[name])
             values[name] = plain(values[name])
+        check_kind({"backbone": values["backbone"]}, shape)
         rest = {name: values[name] for name in Plan.model_fields if name in values}
         batch = validated(Plan, {**rest, "epochs": 1}).batch_size
         plan = validated(Plan, {"epochs": epochs_for(values["steps"], n, batch, values["least"]), **rest})

@@ -2,17 +2,20 @@
 
 import functools
 import hashlib
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from lsdc.data.sources import raw
+from lsdc.data.sources import raw, row_chunks
 from lsdc.errors import InputError
 from lsdc.training.checkpoint import write_tensors
+from lsdc.training.untrusted import JSON_BYTES
 
 if TYPE_CHECKING:
     from lsdc.methods.base import Estimator
@@ -22,11 +25,10 @@ FORMAT = 1  # a change that older code cannot read counts it up
 
 def write_model(model: "Estimator", path: str | os.PathLike[str]) -> None:
     """Everything a fitted model is, in one file."""
-    params = plain(model.get_params())
     header = {
         "format": FORMAT,
         "method": model.method,
-        "params": {**params, "random_state": model.seed_},
+        "params": {**model._fitted, "random_state": model.seed_},
         "settings": model.settings_,
         "shape": list(model.spec_.shape),
         "n_clusters": model.n_clusters_,
@@ -43,6 +45,15 @@ def write_model(model: "Estimator", path: str | os.PathLike[str]) -> None:
         write_tensors(Path(path), tensors, header)
     except OSError as error:
         raise InputError(f"{path}: cannot write the model there ({error.strerror})") from None
+    except ValueError as error:
+        raise InputError(f"{path}: cannot write the model ({error})") from None
+
+
+def check_names(model: "Estimator") -> None:
+    """Refuse names of columns that no model file has room for, before anything is fitted."""
+    names = getattr(model, "feature_names_in_", np.array([])).tolist()
+    if (size := len(json.dumps(json.dumps(names)))) > JSON_BYTES // 4:
+        raise InputError(f"X has {len(names):,} columns whose names take {size:,} bytes; give an array or short names")
 
 
 def match(tensors: dict[str, Tensor], wanted: dict[str, Tensor]) -> None:
@@ -81,7 +92,25 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool, type(None))) else type(value).__name__
 
 
-def digest(X: Any, rows: int = 1000) -> str:
-    """A fingerprint of the data from evenly spaced rows: enough to notice that it is not the same."""
-    picked = np.linspace(0, X.shape[0] - 1, min(rows, X.shape[0])).astype(int)
-    return hashlib.sha256(np.ascontiguousarray(raw(X, picked), np.float32).tobytes()).hexdigest()[:16]
+def digest(X: Any) -> str:
+    """A fingerprint of the data: 16 characters of evenly spaced rows, as runs of old have them, and 32 of all of it."""
+    picked = np.linspace(0, X.shape[0] - 1, min(1000, X.shape[0])).astype(int)
+    some = hashlib.sha256(np.ascontiguousarray(raw(X, picked), np.float32).tobytes())
+    every = hashlib.sha256()
+    for rows in row_chunks(X):
+        for part in _parts(X[rows]):
+            every.update(np.ascontiguousarray(part).data)
+    return some.hexdigest()[:16] + every.hexdigest()[:32]
+
+
+def _parts(X: Any) -> tuple[np.ndarray, ...]:
+    """All that decides the values of some rows, as plain arrays."""
+    if not sp.issparse(X):
+        return (np.asarray(X),)
+    X = X.sorted_indices()
+    return X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data
+
+
+def same_data(before: Any, now: str) -> bool:
+    """Whether two digests are of the same data, as far as the one that was stored before can tell."""
+    return bool(before == now or (isinstance(before, str) and len(before) == 16 and now.startswith(before)))

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
@@ -10,10 +11,12 @@ from torch import Tensor
 from lsdc.data.augment import AUGMENTATIONS
 from lsdc.errors import InputError
 from lsdc.functional import COMPOSITIONS, SCORES, SIMILARITIES, closest, knn
-from lsdc.methods.deep import epochs_for, is_auto, part, validated, validated_plan
+from lsdc.methods.deep import UNFIT, check_kind, epochs_for, is_auto, part, validated, validated_plan
 from lsdc.methods.graph import Graph, pairs_of_an_epoch
+from lsdc.methods.graph_network import network_epochs
 from lsdc.methods.persist import plain
 from lsdc.nn.network import BACKBONES, HEADS, auto_backbone
+from lsdc.nn.projection import FEW_FEATURES
 from lsdc.pretext import PRETEXTS
 from lsdc.training.plan import Frozen, Plan
 
@@ -21,17 +24,21 @@ SHARES = (0.2, 0.8)  # an automatic k, as a share of N/K, for young and for matu
 INPUT_SHARE = 1.2  # the same where the inputs are compared, which do not mature (decision 32)
 STEPS = {"image": 500, "vector": 200}  # enough for small data; large data gets ten epochs at least
 PRETEXT_STEPS = {"image": 700, "vector": 300}
-FEW_FEATURES = 32  # below, the inputs are good neighbours already and a pretext has nothing to find
 GRAPH_STEPS = 600
 NEIGHBOURS = 10  # of a sample in the graph of all samples
-BATCH_SIZE = {"batch": 256, "graph": 512}
-LR = {"batch": 1e-3, "graph": 3e-2}
+BATCH_SIZE = {("batch", "vector"): 256, ("batch", "image"): 256, ("graph", "vector"): 512, ("graph", "image"): 128}
+LR = {("batch", "vector"): 1e-3, ("batch", "image"): 1e-3, ("graph", "vector"): 3e-2, ("graph", "image"): 1e-3}
 N_INIT = 20  # classifiers side by side, fewer for more than a hundred clusters
-# whoever sets one of these asks for the labels and the network of the paper, made batch by batch
-IN_BATCH = (
-    *("similarity", "tau", "space", "composition", "rampup", "balance"),
-    *("backbone", "width", "head", "n_frozen", "pretext", "pretext_plan", "augment"),
-)
+# whoever changes one of these asks for labels made within a batch, as in the paper ...
+IN_BATCH: dict[str, Any] = {
+    **dict.fromkeys(("similarity", "space", "composition", "rampup", "balance", "head"), "auto"),
+    **{"tau": None, "temperature": 1.0, "pool": 1024, "consistency": 5.0, "weighted": True},
+}
+# ... and where samples are vectors, one of these asks for the network of the paper
+OF_NETWORK: dict[str, Any] = {
+    **dict.fromkeys(("backbone", "width", "n_frozen", "pretext", "augment"), "auto"),
+    "pretext_plan": None,
+}
 
 PARTS: dict[str, dict[str, Any]] = {
     "similarity": SIMILARITIES,
@@ -43,7 +50,7 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 
 
-UNFIT = {"image": ("mlp", "mlp-norm", "coder", "projection"), "vector": ("resnet18", "vgg4", "vgg6", "ricap", "cutmix")}
+LSDC_UNFIT = {**UNFIT, "image": ("mlp", "mlp-norm", "coder", "projection")}  # it flattens no images
 
 
 class Labelling(Frozen):
@@ -108,24 +115,20 @@ def source_of_pairs(params: dict[str, Any], shape: tuple[int, ...], sparse: bool
     given = params["neighbours"]
     if not (isinstance(given, str) and given in ("auto", "graph", "batch")):
         raise InputError(f"neighbours must be 'auto', 'graph' or 'batch', got {given!r}")
-    changed = [name for name in IN_BATCH if not (is_auto(params[name]) or params[name] is None)]
+    is_image = len(shape) == 3
+    excluded = IN_BATCH if is_image else {**IN_BATCH, **OF_NETWORK}
+    changed = [name for name, default in excluded.items() if params[name] is not default and params[name] != default]
     if given == "graph":
-        if len(shape) == 3:
-            raise InputError(f"neighbours='graph' needs vectors, got images of shape {shape}; use 'auto'")
         if changed:
             raise InputError(f"{changed[0]} has no part in neighbours='graph'; leave one of them out")
         return "graph"
-    embeddings = len(shape) == 1 and shape[0] >= FEW_FEATURES and not sparse
-    return "graph" if given == "auto" and embeddings and not changed else "batch"
+    suits = is_image or not sparse
+    return "graph" if given == "auto" and suits and not changed else "batch"
 
 
-FROM_GRAPH = {
-    "backbone": "projection",
-    "head": "linear",
-    "n_frozen": 1,
-    "augment": "none",
-    "pretext": "none",
-    "composition": "none",
+FROM_GRAPH: dict[str, dict[str, Any]] = {
+    "vector": {"backbone": "projection", "head": "linear", "n_frozen": 1, "augment": "none", "pretext": "none"},
+    "image": {"head": "normed"},
 }
 
 
@@ -140,20 +143,25 @@ def _graph(values: dict[str, Any]) -> Graph:
 def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int, sparse: bool = False) -> Settings:
     """The parameters of the estimator, with ``auto`` replaced by what suits ``n`` samples of ``shape``."""
     source = source_of_pairs(params, shape, sparse)
+    kind = "image" if len(shape) == 3 else "vector"
     if source == "batch" and not (is_auto(params["n_init"]) or params["n_init"] == 1):
-        raise InputError("n_init needs neighbours='graph' (the default for dense vectors of 32 numbers or more)")
-    auto = {**defaults(shape, sparse), **(FROM_GRAPH if source == "graph" else {})}
-    auto |= {"batch_size": BATCH_SIZE[source], "lr": LR[source]}
+        raise InputError("n_init has a meaning with neighbours='graph' only; leave one of them out")
+    auto = {**defaults(shape, sparse), **(FROM_GRAPH[kind] if source == "graph" else {})}
+    auto |= {"composition": "none"} if source == "graph" else {}
+    auto |= {"batch_size": BATCH_SIZE[source, kind], "lr": LR[source, kind]}
     values = {name: auto[name] if is_auto(value) and name in auto else value for name, value in params.items()}
     for name, table in PARTS.items():
         part(name, values[name], table)
         values[name] = plain(values[name])
-    kind = "image" if len(shape) == 3 else "vector"
-    _check_kind(values["backbone"], values["composition"], shape)
+    check_kind({name: values[name] for name in ("backbone", "composition")}, shape, LSDC_UNFIT)
     if source == "batch" and values["backbone"] == "projection":
         raise InputError("backbone 'projection' is that of neighbours='graph'; ask for that instead")
     graph = _graph(values) if source == "graph" else None
-    plan = _plan(values, pairs_of_an_epoch(n), GRAPH_STEPS) if graph else _plan(values, n, STEPS[kind])
+    if graph and kind == "image":
+        plan = _plan(values, partial(network_epochs, n))
+    else:
+        pairs, steps = (pairs_of_an_epoch(n), GRAPH_STEPS) if graph else (n, STEPS[kind])
+        plan = _plan(values, partial(epochs_for, steps, pairs))
     labelling = _pick(Labelling, {**values, "k": None if is_auto(values["k"]) else values["k"]})
     if kind == "image" and labelling.space == "inputs":
         raise InputError(f"space 'inputs' needs vectors, got {shape}")
@@ -162,9 +170,10 @@ def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int, sparse: bool
         raise InputError(
             f"k={labelling.k} must be smaller than the {'' if graph else 'batch of '}{n if graph else most} samples"
         )
+    pretext_batch = BATCH_SIZE["batch", kind] if graph else plan.batch_size
     pretext_plan = {
-        "epochs": epochs_for(PRETEXT_STEPS[kind], n, plan.batch_size),
-        "batch_size": plan.batch_size,
+        "epochs": epochs_for(PRETEXT_STEPS[kind], n, pretext_batch, 1 if graph else 10),
+        "batch_size": pretext_batch,
         "optimizer": "adam",
         "lr": 1e-3,
         "weight_decay": 0.0,
@@ -182,14 +191,6 @@ def resolve(params: dict[str, Any], shape: tuple[int, ...], n: int, sparse: bool
     return settings
 
 
-def _check_kind(backbone: str, composition: str, shape: tuple[int, ...]) -> None:
-    """Refuse what is made for images where there are vectors, and the other way round."""
-    is_image = len(shape) == 3
-    for name, value in (("backbone", backbone), ("composition", composition)):
-        if value in UNFIT["image" if is_image else "vector"]:
-            raise InputError(f"{name} {value!r} needs {'vectors' if is_image else 'images'}, got {shape}")
-
-
 def stored(values: dict[str, Any], shape: tuple[int, ...]) -> Settings:
     """The settings of a file, if they can be those of a fit on samples of ``shape``."""
     settings = validated(Settings, values, "settings.")
@@ -198,7 +199,7 @@ def stored(values: dict[str, Any], shape: tuple[int, ...]) -> Settings:
     for name, table in PARTS.items():
         if ":" not in names[name]:  # a function that was given
             part(name, names[name], table)
-    _check_kind(names["backbone"], names["composition"], shape)
+    check_kind({name: names[name] for name in ("backbone", "composition")}, shape, LSDC_UNFIT)
     return settings
 
 
@@ -212,11 +213,12 @@ def _pick(group: Any, values: dict[str, Any]) -> Any:
     return validated(group, {name: values[name] for name in group.model_fields})
 
 
-def _plan(values: dict[str, Any], n: int, steps: int) -> Plan:
+def _plan(values: dict[str, Any], epochs: Callable[[int], int]) -> Plan:
+    """The plan of the clustering; automatic ``epochs`` follow from the batch size."""
     names = ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "milestones", "warmup", "epochs")
     given = {name: plain(values[name]) for name in names}
     if is_auto(given["epochs"]):
-        given["epochs"] = epochs_for(steps, n, validated(Plan, {**given, "epochs": 1}).batch_size)
+        given["epochs"] = epochs(validated(Plan, {**given, "epochs": 1}).batch_size)
     return validated(Plan, given)
 
 

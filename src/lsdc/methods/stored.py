@@ -52,6 +52,10 @@ class Origin(Stored):
     source: Text | None = None
     image_size: int = Field(32, ge=8, le=4096)
     column: Text | None = None
+    columns: list[Text] = Field(default_factory=list)
+    id_column: Text | None = None
+    array: Text | None = None
+    image_range: list[float] | None = Field(None, min_length=2, max_length=2)
     n: Count
     shape: list[Count]
     digest: str
@@ -88,7 +92,7 @@ def rebuilt(
         header = validated(Header, content)
         labels = tensors.get("labels", torch.empty(0)).flatten()
         model = _described(methods, header, tuple(header.shape), len(labels))
-        _restore_data(model, header, {name: t.clone() for name, t in tensors.items() if "/" not in name})
+        _restore_data(model, header, {name: t for name, t in tensors.items() if "/" not in name})
         _check_names(changes, model)
         model.set_params(**changes)
         state = {name.removeprefix("state/"): t for name, t in tensors.items() if "/" in name}
@@ -123,6 +127,7 @@ def _described(methods: Methods, stored: Header | Config, shape: tuple[int, ...]
     if not isinstance(params.get("device", ""), str):
         raise InputError(f"device must be a name, got {shown(params['device'])}")
     model = method(**params)
+    model._fitted = params
     model._check(shape, n)
     model.settings_ = method._checked_settings(stored.settings, shape)
     if model.settings_.get("n_clusters") != model.n_clusters:

@@ -1,5 +1,6 @@
-"""Vectors that are good features already: their leading directions, on the unit sphere. Nothing in it is trained."""
+"""Features of vectors that need no training: leading directions of many numbers, waves of few."""
 
+import math
 from math import prod
 
 import torch
@@ -9,6 +10,9 @@ from torch import Tensor, nn
 
 from lsdc.nn.backbone import Backbone
 
+FEW_FEATURES = 32  # below, the inputs are good neighbours already and a pretext has nothing to find
+N_WAVES = 512
+WIDTH = 0.5  # of the kernel, as a share of the root mean square distance from the mean
 N_DIRECTIONS = 128  # more add noise: 6,000 embeddings of 1,280 numbers are clustered better and faster with these
 
 
@@ -34,6 +38,11 @@ class Directions(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return (F.normalize(x.flatten(1) - self.origin) - self.centre) @ self.directions / self.scale
 
+    def compared(self, x: Tensor) -> Tensor:
+        """Where neighbours are looked for: the features."""
+        features: Tensor = self(x)
+        return features
+
     @torch.no_grad()
     def fit(self, x: Tensor, origin: Tensor, seed: int) -> None:
         """Find mean and directions of some samples; fewer samples than directions leave the last ones empty."""
@@ -46,7 +55,50 @@ class Directions(nn.Module):
         self.scale.copy_(((x - self.centre) @ self.directions).norm(dim=1).mean().clamp(min=1e-6))
 
 
+class Waves(nn.Module):
+    """Random Fourier features: what is linear in these may be bent in the inputs, as it must be for two moons.
+
+    Inner products of them are those of a Gaussian kernel of half the data's spread.
+    """
+
+    frequencies: Tensor
+    phases: Tensor
+    centre: Tensor
+    scale: Tensor
+
+    def __init__(self, n_in: int, n_out: int) -> None:
+        super().__init__()
+        self.register_buffer("frequencies", torch.zeros(n_in, n_out))
+        self.register_buffer("phases", torch.zeros(n_out))
+        self.register_buffer("centre", torch.zeros(n_out))
+        self.register_buffer("scale", torch.ones(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ((x.flatten(1) @ self.frequencies + self.phases).cos() - self.centre) / self.scale
+
+    def compared(self, x: Tensor) -> Tensor:
+        """Where neighbours are looked for: the inputs, in which distances mean most."""
+        return x.flatten(1)
+
+    @torch.no_grad()
+    def fit(self, x: Tensor, origin: Tensor, seed: int) -> None:
+        """Draw waves as long as the samples are spread."""
+        rng = torch.Generator().manual_seed(seed)
+        spread = x.flatten(1).square().sum(1).mean().sqrt().clamp(min=1e-6)
+        frequencies = torch.randn(self.frequencies.shape, generator=rng) / (WIDTH * spread.cpu())
+        self.frequencies.copy_(frequencies)
+        self.phases.copy_(2 * math.pi * torch.rand(self.phases.shape, generator=rng))
+        self.centre.zero_()
+        self.scale.fill_(1.0)
+        f = self(x)
+        self.centre.copy_(f.mean(0))
+        self.scale.copy_((f - self.centre).norm(dim=1).mean().clamp(min=1e-6))
+
+
 def projection(shape: tuple[int, ...], width: float = 1.0) -> Backbone:
-    """At most 128 principal directions of the inputs; ``width`` has no effect."""
-    n = min(prod(shape), N_DIRECTIONS)
-    return Backbone([Directions(prod(shape), n)], n)
+    """At most 128 principal directions of the inputs, or 512 waves of fewer than 32; ``width`` has no effect."""
+    n_in = prod(shape)
+    if n_in < FEW_FEATURES:
+        return Backbone([Waves(n_in, N_WAVES)], N_WAVES)
+    n = min(n_in, N_DIRECTIONS)
+    return Backbone([Directions(n_in, n)], n)

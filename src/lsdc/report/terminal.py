@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
+from lsdc.errors import printable
 from lsdc.metrics import Scores
 from lsdc.training.loop import Progress as Step
 
@@ -31,10 +32,10 @@ def describe(record: dict[str, Any]) -> str:
 
 
 class Live:
-    """Shows the steps of a fit: pass it as ``monitor``. Nothing is shown before the first one."""
+    """Shows the steps of a fit: pass it as ``monitor``. Nothing is shown before ``open`` or the first one."""
 
     def __init__(self, console: Console, headline: str) -> None:
-        self.console, self.headline = console, headline
+        self.console, self.headline, self.opened = console, headline, False
         self.bars = Progress(
             TextColumn("{task.fields[stage]:<10}"),
             BarColumn(bar_width=24),
@@ -54,10 +55,19 @@ class Live:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.bars.stop()
+        if kind is None:
+            self.open()
+
+    def open(self) -> None:
+        """Say what is fitted, once."""
+        if not self.opened:
+            self.opened = True
+            lines = map(printable, self.headline.split("\n"))
+            self.console.print(Text("\n".join(lines)), soft_wrap=True)
 
     def __call__(self, step: Step) -> None:
+        self.open()
         if not self.tasks:
-            self.console.print(Text(self.headline), soft_wrap=True)
             self.bars.start()
         if step.stage not in self.tasks:
             self.tasks[step.stage] = self.bars.add_task(
@@ -129,17 +139,17 @@ class Board:
 
 def rows_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0, 1)) -> Table:
     """Any table of texts: words to the left, by default the first two columns, figures to the right."""
-    table = Table(title=Text(title), title_justify="left", header_style="bold")
+    table = Table(title=Text(printable(title)), title_justify="left", header_style="bold")
     for i, head in enumerate(heads):
         table.add_column(head, justify="left" if i in left else "right")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(printable(word)) for word in row))
     return table
 
 
 def scores_table(rows: dict[str, Scores], title: str) -> Table:
     """One line a method: ACC, NMI, ARI, and what the confident samples (above 0.9) are worth."""
-    table = Table(title=Text(title), title_justify="left", header_style="bold")
+    table = Table(title=Text(printable(title)), title_justify="left", header_style="bold")
     table.add_column("method")
     for name in ("ACC", "NMI", "ARI", "confident", "their ACC"):
         table.add_column(name, justify="right")

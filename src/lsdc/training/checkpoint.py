@@ -4,9 +4,9 @@ Random numbers, the order of the samples and the learning rate follow from the s
 the counters of the health checks from the history, so these need no place in it.
 """
 
+import errno
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -41,41 +41,55 @@ def write_atomic(path: Path, content: bytes) -> None:
 @contextmanager
 def whole(path: Path, content: bytes) -> Iterator[Callable[[], None]]:
     """The content on disk beside ``path``; the function given puts it in place, at once and whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    make_folder(path.parent)
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
+            _sync(file.fileno())
         yield lambda: os.replace(temporary, path)
         sync_folder(path.parent)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, so that they are there after a power cut too."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
 
 
 def sync_folder(folder: Path) -> None:
     """Make sure that what was renamed in a folder is so after a power cut too."""
-    if os.name == "posix":
+    if os.name == "posix" and os.access(folder, os.R_OK):
         handle = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(handle)
+            _sync(handle)
         finally:
             os.close(handle)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _sync(handle: int) -> None:
+    """To the disk, on file systems that can: some have no such call for files or for folders."""
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+            raise
 
 
 def tensors_to_bytes(tensors: dict[str, Tensor], header: dict[str, Any]) -> bytes:
     """Tensors and a JSON header as the content of one file."""
     flat = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    return to_bytes(flat, {"lsdc": json.dumps(header)})
+    content = to_bytes(flat, {"lsdc": json.dumps(header)})
+    if (length := int.from_bytes(content[:8], "little")) > JSON_BYTES:
+        parts = sorted(header, key=lambda name: len(json.dumps(header[name])))
+        raise InputError(f"{parts[-1]} is too long to be read back: {length:,} bytes, of {JSON_BYTES:,} at most")
+    return content
 
 
 def tensors_from_bytes(content: bytes, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -89,12 +103,14 @@ def tensors_from_bytes(content: bytes, name: str) -> tuple[dict[str, Tensor], di
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
-    """Tensors and a JSON header in one file, written atomically."""
+    """Tensors and a JSON header in one file, written atomically; what could not be read back is refused."""
+    for name, tensor in tensors.items():
+        _check_finite(name, tensor)
     write_atomic(path, tensors_to_bytes(tensors, header))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What ``write_tensors`` wrote, tensors as views of the file; one that is not whole, or not ours, is refused."""
+    """What ``write_tensors`` wrote, whatever becomes of the file; one that is not whole, or not ours, is refused."""
     try:
         _check_length(plain_file(path))
         with safe_open(path, framework="pt") as file:
@@ -124,12 +140,16 @@ def _read_tensor(file: Any, name: str) -> Tensor:
     """A tensor of the file, of a plain type and with finite values only."""
     if (kind := file.get_slice(name).get_dtype()) not in TYPES:
         raise ValueError(f"{name} is of type {kind}")
-    tensor: Tensor = file.get_tensor(name)
+    tensor: Tensor = file.get_tensor(name).clone()  # as it is, it would be a view of the file
+    _check_finite(name, tensor)
+    return tensor
+
+
+def _check_finite(name: str, tensor: Tensor) -> None:
     if tensor.is_floating_point() and tensor.numel():
         low, high = tensor.aminmax()  # no copy of the tensor is made, as isfinite would
         if not (torch.isfinite(low) and torch.isfinite(high)):
             raise ValueError(f"{name} holds values that are not finite")
-    return tensor
 
 
 def check_slots(state: dict[int, dict[str, Tensor]], optimizer: torch.optim.Optimizer) -> None:

@@ -10,8 +10,19 @@ Record = dict[str, Any]
 
 ALIVE = 0.05  # a cluster lives if it holds at least this part of the even share 1/K
 PATIENCE = 3  # epochs a symptom must last before it is worth a warning
+SHARES = 2**18  # in the records of a stage, beside those of its last epoch: files must not be too long to be read
 # what to try, in the parameters that every deep method has; a method with more of them says more
 REMEDIES = {"collapsed": "a smaller lr, or another random_state", "dead": "more epochs, or another random_state"}
+
+
+def thinned(history: list[Record], most: int = SHARES) -> list[Record]:
+    """A history of bounded size: where there are many clusters, early epochs do without their shares."""
+    result = list(history)
+    for i, record in reversed(list(enumerate(history[:-1]))):
+        most -= len(record.get("shares", ()))
+        if most < 0:
+            result[i] = {name: value for name, value in record.items() if name != "shares"}
+    return result
 
 
 def clusters_alive(shares: list[float]) -> int:

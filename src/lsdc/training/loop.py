@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from lsdc import parallel
 from lsdc.data.sampler import Batch, batches
-from lsdc.errors import HealthWarning, InputError
+from lsdc.errors import Diverged, HealthWarning, InputError
+from lsdc.interrupt import Interrupt
 from lsdc.nn.norm import synchronised
 from lsdc.training import device as devices
 from lsdc.training.checkpoint import Checkpoint, optimizer_tensors
-from lsdc.training.health import Record, has_collapsed
-from lsdc.training.interrupt import Interrupt
+from lsdc.training.health import Record, has_collapsed, thinned
 from lsdc.training.plan import Plan
 from lsdc.training.rng import generator, rows_generator
 
@@ -26,10 +26,6 @@ log = logging.getLogger("lsdc")
 
 RETRIES = 3  # after a loss that is no number, or a collapse
 RATE = 0.3  # each with this part of the learning rate before
-
-
-class Diverged(RuntimeError):
-    """The loss is no longer a finite number, and smaller steps did not help."""
 
 
 class Batches(Protocol):
@@ -258,7 +254,7 @@ class Stage:
         record |= objective.summary(record, self.history)
         record |= {"retries": list(self.retries)} if self.retries else {}
         record["seconds"] = round(self.seconds, 3)
-        self.history.append(record)
+        self.history = thinned([*self.history, record])
         self.step, self.sums, self.seconds = 0, {}, 0.0
 
     def _take(self, indices: Tensor, x: Tensor, epoch: int, steps: int) -> None:

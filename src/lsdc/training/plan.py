@@ -20,7 +20,7 @@ class Frozen(BaseModel):
 class Plan(Frozen):
     """Epochs, batches, optimiser and schedule of one stage."""
 
-    epochs: int = Field(ge=0, le=10**6)
+    epochs: int = Field(ge=0, le=10**5)  # whose records still fit into a file
     batch_size: int = Field(256, ge=2, le=2**31)  # batch norm and pairs need two samples
     optimizer: Optimizer = "sgd"
     lr: float = Field(0.1, gt=0, le=1000)

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError, version
@@ -18,17 +18,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from lsdc.errors import Busy, HealthWarning, InputError
-from lsdc.training.checkpoint import Checkpoint, whole, write_atomic
+from lsdc.errors import HealthWarning, InputError
+from lsdc.training import lock
+from lsdc.training.checkpoint import Checkpoint, make_folder, whole, write_atomic
 from lsdc.training.labels import labels_csv, read_labels
 from lsdc.training.untrusted import contained, read_json, read_records
 
 PACKAGES = ("lsd-clusters", "torch", "numpy", "scipy", "scikit-learn", "safetensors", "pydantic")
 
 INTERVAL = 60.0
-LOCK = ".lock"
-TEMPORARY = ".*.tmp"
-FILES = ("config.json", "environment.json", "metrics.jsonl", "labels.csv", "model.safetensors", "report.html")
+FILES = (
+    *("environment.json", "read.json", "metrics.jsonl"),
+    *("labels.csv", "model.safetensors", "report.html", "config.json"),
+)
+TEMPORARY = (*(f".{name}.????????.tmp" for name in FILES), "checkpoint/.*.safetensors.????????.tmp")
 
 
 class Damaged(Exception):
@@ -45,18 +48,24 @@ class Run:
         self.fingerprint = ""
         self.source: dict[str, Any] = {}  # where the data came from, for config.json
         self.ids: Sequence[object] | None = None  # the names of the samples, for labels.csv
+        self.began: Callable[[], None] = lambda: None  # called once the run is known to be possible
         self._sound: set[str] = set()  # stages whose newest checkpoint is one to come back to
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], overwrite: bool = False) -> "Run":
         """A new run; one that is there is refused unless ``overwrite`` is set. Nothing is written before ``start``."""
-        path = Path(path)
-        if not _is_vacant(path):
-            if not path.is_dir() or not is_run(path):
-                raise InputError(f"{path}: exists and is not a run folder; choose another place with --out")
-            if not overwrite:
-                raise InputError(f"{path}: a run is there already; use --resume, --overwrite or another --out")
-        return cls(path, overwrite)
+        run = cls(Path(path), overwrite)
+        run._check_place()
+        return run
+
+    def _check_place(self) -> None:
+        """Refuse a place where a new run must not begin: whatever is there, others have made."""
+        if _is_vacant(self.path):
+            return
+        if not self.path.is_dir() or not is_run(self.path):
+            raise InputError(f"{self.path}: exists and is not a run folder; choose another place with --out")
+        if not self.overwrite:
+            raise InputError(f"{self.path}: a run is there already; use --resume, --overwrite or another --out")
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> "Run":
@@ -85,58 +94,46 @@ class Run:
             return cls.resume(resume)
         return run if run is None or isinstance(run, Run) else cls.create(run)
 
-    def stored_seed(self) -> int | None:
-        """The seed the run was started with."""
-        seed = self.read_json("config.json").get("seed")
-        return seed if isinstance(seed, int) else None
+    def stored(self, name: str) -> Any:
+        """What config.json has of that name: the ``seed`` the run was started with, its ``data``."""
+        return self.read_json("config.json").get(name)
 
     def start(self, settings: dict[str, Any], params: dict[str, Any], content: dict[str, Any]) -> None:
         """Make the folder and write what the run is, or check that it is the run to go on with."""
         self.bind({**settings, "data": content})
         if self.resuming:
-            if self.read_json("config.json").get("fingerprint") != self.fingerprint:
+            if self.stored("fingerprint") != self.fingerprint:
                 raise InputError(
                     f"{self.path}: was started with other settings or data; use --overwrite to start again"
                 )
         else:
+            self._check_place()  # again, as nobody held the lock when it was created
             self._clear()
             described = {**settings, "params": params, "data": {**self.source, **content}}
             self.write_json("config.json", {**described, "fingerprint": self.fingerprint})
         self.write_json("environment.json", environment())
+        self.began()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Refuse a run that another process is at work on (not on Windows, which has no such locks)."""
+        """Refuse a run that another process is at work on."""
         try:
-            import fcntl
-        except ImportError:
-            yield
-            return
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            lock = (self.path / LOCK).open("w")
+            make_folder(self.path)
         except OSError as error:
             raise InputError(f"{self.path}: cannot write there ({error.strerror})") from None
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise Busy(f"{self.path}: another process is at work on this run; wait for it") from None
-            for folder in (self.path, self.path / "checkpoint"):
-                for left in folder.glob(TEMPORARY):  # by a process that was killed while it wrote
-                    left.unlink(missing_ok=True)
-            try:
-                yield
-            finally:
-                (self.path / LOCK).unlink(missing_ok=True)
+        with lock.alone(self.path):
+            for left in (file for pattern in TEMPORARY for file in self.path.glob(pattern)):
+                left.unlink(missing_ok=True)  # by a process that was killed while it wrote
+            yield
 
     def _clear(self) -> None:
-        """An empty place to write to: of a run that was there, only what a run consists of is removed."""
+        """Of a run that was there, remove what a run consists of but config.json: it stays a run until another is."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
             if self.overwrite:
-                shutil.rmtree(self.path / "checkpoint", ignore_errors=True)
-                for name in FILES:
+                if (self.path / "checkpoint").exists():
+                    shutil.rmtree(self.path / "checkpoint")
+                for name in FILES[:-1]:
                     (self.path / name).unlink(missing_ok=True)
         except OSError as error:
             raise InputError(f"{self.path}: cannot write there ({error.strerror})") from None
@@ -229,7 +226,7 @@ def _is_vacant(path: Path) -> bool:
     """Whether a run can begin here: nothing is there, or what a process left that was killed before it had begun."""
     if not path.is_dir():
         return not path.exists()
-    return all(file.name == LOCK or fnmatch(file.name, TEMPORARY) for file in path.iterdir())
+    return all(file.name == lock.NAME or any(fnmatch(file.name, own) for own in TEMPORARY) for file in path.iterdir())
 
 
 def is_run(path: Path) -> bool:

@@ -1,0 +1,61 @@
+"""Parquet files as tables: columns of numbers, of texts, and of lists that are vectors."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lsdc.data.dataset import Dataset, Reading, listed
+from lsdc.data.tables import Table, as_dataset
+from lsdc.errors import InputError, reason
+
+
+def read_parquet(path: Path, reading: Reading) -> Dataset:
+    """A table in Parquet, by pyarrow; a column of lists of numbers holds the vectors."""
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise InputError(f"{path}: reading Parquet needs pyarrow (pip install 'lsd-clusters[parquet]')") from None
+    try:
+        table = parquet.read_table(path)
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        raise InputError(f"{path}: not a Parquet file ({reason(error)})") from None
+    columns = {name: _values(path, name, table.column(name)) for name in table.column_names}
+    vectors = [name for name, values in columns.items() if getattr(values, "ndim", 1) == 2 and name not in reading.drop]
+    if len(vectors) > 1 and not reading.columns and not reading.column:
+        raise InputError(f"{path}: {listed(vectors)} all hold vectors; say which with --columns")
+    if vectors and not reading.columns and not reading.column:
+        reading = replace(reading, columns=(vectors[0],))
+    return as_dataset(Table(path, columns, range(1, table.num_rows + 1), "row"), reading)
+
+
+def _values(path: Path, name: str, column: Any) -> Any:
+    """A column of numbers as an array, one of vectors as a matrix, any other one as a list."""
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        is_vector = types.is_floating(kind.value_type) or types.is_integer(kind.value_type)
+        return _vectors(f"{path}: column {name!r}", column) if is_vector else column.to_pylist()
+    is_number = types.is_floating(kind) or types.is_integer(kind)
+    return column.to_numpy() if is_number and not column.null_count else column.to_pylist()
+
+
+def _vectors(where: str, column: Any) -> np.ndarray:
+    """Lists of one length as the rows of a matrix."""
+    import pyarrow.compute as compute
+
+    lengths = compute.list_value_length(column).fill_null(0).to_numpy()
+    if not len(lengths):
+        return np.empty((0, 1))
+    wrong = np.flatnonzero((lengths != lengths.max()) | (lengths == 0))
+    if len(wrong):
+        row, most = int(wrong[0]), int(lengths.max())
+        raise InputError(f"{where}, row {row + 1}: a list of {lengths[row]} numbers, others have {most}")
+    values = compute.list_flatten(column)
+    if values.null_count:
+        row = int(np.flatnonzero(values.is_null().to_numpy())[0]) // int(lengths[0])
+        raise InputError(f"{where}, row {row + 1}: a number of the list is missing; fill it in or remove the row")
+    return np.asarray(values.to_numpy()).reshape(len(lengths), int(lengths[0]))

@@ -1,0 +1,84 @@
+"""CSV files as tables: which character separates the cells, and whether there is a header."""
+
+import csv
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+from lsdc.data.columns import is_number
+from lsdc.data.dataset import Dataset, Reading
+from lsdc.data.tables import DECIMAL_COMMA, Table, as_dataset
+from lsdc.errors import InputError
+
+SEPARATORS = ",;\t"
+SAMPLE = 200  # lines by which the separator is chosen
+Rows = list[tuple[int, list[str]]]  # a line number and its cells
+
+
+def read_csv(path: Path, reading: Reading) -> Dataset:
+    """A table of numbers, or of texts if it has a column ``text`` (or the one named).
+
+    A column ``id`` names the rows, a column ``label`` or ``y`` is kept for evaluation.
+    """
+    rows, separator = cells(path)
+    if not rows:
+        raise InputError(f"{path}: is empty")
+    first = rows[0][1]
+    header, notes = _is_header(first, separator), list[str]()
+    if not header and len(first) > 2 and first == [str(i) for i in range(len(first))]:
+        header, notes = True, ["line 1 (0, 1, 2, ...) is taken as the header that pandas writes, not as a sample"]
+    names = rows.pop(0)[1] if header else [str(i) for i in range(len(first))]
+    if twice := [name for name, times in Counter(names).items() if times > 1]:
+        raise InputError(f"{path}: the column {twice[0]!r} is there twice")
+    for number, row in rows:
+        if len(row) != len(names):
+            raise InputError(f"{path}: line {number} has {len(row)} columns, the first has {len(names)}")
+    values = zip(*(row for _, row in rows), strict=True) if rows else [() for _ in names]
+    columns = dict(zip(names, values, strict=True))
+    return as_dataset(Table(path, columns, [n for n, _ in rows], "line", header, separator, tuple(notes)), reading)
+
+
+def cells(path: Path) -> tuple[Rows, str]:
+    """The rows of a file that are not blank, each with its line, and what separates their cells."""
+    csv.field_size_limit(2**30)
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        separator = _separator(list(islice(file, SAMPLE)))
+        file.seek(0)
+        reader = csv.reader(file, delimiter=separator)
+        try:
+            rows, before = [], 0
+            for row in reader:
+                if row:
+                    rows.append((before + 1, row))
+                before = reader.line_num  # a cell may have several lines: the row begins after the last one
+        except csv.Error as error:
+            raise InputError(f"{path}: not a CSV file ({error})") from None
+    return rows, separator
+
+
+def _separator(lines: list[str]) -> str:
+    """The one that cuts all lines into the same number of cells, most of them numbers; else what line 1 has most of."""
+    best, most = "", (0.0, 0)
+    for separator in SEPARATORS:
+        try:
+            rows = [row for row in csv.reader(lines, delimiter=separator) if row]
+        except csv.Error:
+            continue
+        rows = rows[:-1] if len(lines) == SAMPLE and len(rows) > 1 else rows  # the last one may be cut short
+        widths = {len(row) for row in rows}
+        if len(widths) == 1 and widths != {1}:
+            everything = [cell for row in rows for cell in row]
+            score = sum(_is_numeric(cell, separator) for cell in everything) / len(everything), widths.pop()
+            best, most = (separator, score) if score > most else (best, most)
+    return best or max(SEPARATORS, key=(lines or [""])[0].count)
+
+
+def _is_numeric(cell: str, separator: str) -> bool:
+    return is_number(cell) or (separator != "," and DECIMAL_COMMA.fullmatch(cell) is not None)
+
+
+def _is_header(first: list[str], separator: str) -> bool:
+    """Whether the first row names the columns: it has words, or is the 0, 1, 2, ... of pandas behind a blank."""
+    if not all(_is_numeric(cell, separator) or not cell.strip() for cell in first):
+        return True
+    return len(first) > 1 and first == ["", *(str(i) for i in range(len(first) - 1))]

@@ -1,0 +1,128 @@
+"""True labels from a file of their own, brought into the order of a run's samples."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from lsdc.data.arrays import numbers
+from lsdc.data.columns import ID_NAME, UNNAMED, is_number
+from lsdc.data.dataset import listed
+from lsdc.data.separated import Rows, cells
+from lsdc.data.spreadsheet import text_of
+from lsdc.errors import InputError, reason, shown
+
+LABEL_NAMES = ("label", "labels", "y", "class", "target", "category")
+
+
+def read_labels(path: Path, ids: Sequence[str], id_column: str | None = None) -> tuple[np.ndarray, list[str]]:
+    """A label for each of ``ids``, and how they were found.
+
+    A .npy file or a single column has them in the order of the data; a table with ids in any order.
+    """
+    try:
+        if path.suffix.lower() == ".npy":
+            return _counted(path, numbers(path).ravel(), ids), []
+        rows, _ = cells(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({reason(error)})") from None
+    rows = _even(path, rows)
+    if len(rows[0][1]) == 1:
+        return _single(path, rows, ids)
+    return _from_table(path, rows, ids, id_column)
+
+
+def _counted(path: Path, y: np.ndarray, ids: Sequence[str], hint: str = "") -> np.ndarray:
+    if len(y) != len(ids):
+        raise InputError(f"{path}: {len(y)} labels, but the run has {len(ids)} samples{hint}")
+    return y
+
+
+def _even(path: Path, rows: Rows) -> Rows:
+    """Rows of one width; lines of a .txt file may hold whatever they like."""
+    if not rows:
+        raise InputError(f"{path}: is empty")
+    wrong = next(((number, row) for number, row in rows if len(row) != len(rows[0][1])), None)
+    if wrong and path.suffix.lower() == ".txt":
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        return [(number, [line.rstrip("\r")]) for number, line in enumerate(lines, start=1) if line.strip()]
+    if wrong:
+        raise InputError(f"{path}: line {wrong[0]} has {len(wrong[1])} columns, the first has {len(rows[0][1])}")
+    return rows
+
+
+def _single(path: Path, rows: Rows, ids: Sequence[str]) -> tuple[np.ndarray, list[str]]:
+    """One label a line; a first line too many is a header if it is unlike the labels."""
+    first, *others = (row[0] for _, row in rows)
+    if first.strip().lower() in LABEL_NAMES:
+        return _counted(path, np.array(others), ids), []
+    if len(others) != len(ids):
+        return _counted(path, np.array([first, *others]), ids), []
+    if first in others or (is_number(first) and all(map(is_number, others))):
+        hint = f"; line 1 ({shown(first)}) is a label like the others, not a header"
+        return _counted(path, np.array([first, *others]), ids, hint), []
+    return np.array(others), [f"{path}: line 1 ({shown(first)}) is taken as the header, not as a label"]
+
+
+def _from_table(path: Path, rows: Rows, ids: Sequence[str], id_column: str | None) -> tuple[np.ndarray, list[str]]:
+    """Labels by their ids, if a column has them."""
+    first = rows[0][1]
+    likely = any(name.strip().lower() in LABEL_NAMES or _is_id(name, id_column) for name in first)
+    header = likely or len(rows) == len(ids) + 1
+    rows = rows[1:] if header else rows
+    columns = list(zip(*(row for _, row in rows), strict=True)) if rows else [()] * len(first)
+    names = first if header else [f"column {i + 1}" for i in range(len(first))]
+    named = [i for i, name in enumerate(names) if name.strip().lower() in LABEL_NAMES]
+    if not named and len(names) > 2:
+        raise InputError(f"{path}: which column holds the labels? name one 'label'; it has {listed(names)}")
+    others = [i for i in range(len(names)) if i not in named[:1]]
+    key = _key([names[i] for i in others], [columns[i] for i in others], ids, id_column)
+    if key is None:
+        label = named[0] if named else len(names) - 1
+        said = f"{path}: no column of ids: {names[label]!r} is taken in the order of the data"
+        return _counted(path, np.array(columns[label]), ids), [said]
+    label = named[0] if named else next(i for i in others if i != others[key])
+    joined = _joined(path, [number for number, _ in rows], columns[others[key]], columns[label], ids)
+    return joined, [f"{path}: labels in {names[label]!r}, joined by the ids in {listed([names[others[key]]])}"]
+
+
+def _is_id(name: str, id_column: str | None) -> bool:
+    return name == id_column or bool(ID_NAME.fullmatch(name) or UNNAMED.fullmatch(name))
+
+
+def _key(
+    names: Sequence[str], columns: Sequence[Sequence[str]], ids: Sequence[str], id_column: str | None
+) -> int | None:
+    """The column of ids: by the name it has in the run, as ``id``, by holding just these ids, or by another name."""
+    wanted = set(ids)
+    tests: tuple[Callable[[int], bool], ...] = (
+        lambda i: names[i] == id_column,
+        lambda i: names[i].strip().lower() == "id",
+        lambda i: set(map(text_of, columns[i])) == wanted,
+        lambda i: _is_id(names[i], id_column),
+    )
+    return next((i for test in tests for i in range(len(names)) if test(i)), None)
+
+
+def _joined(
+    path: Path, places: Sequence[int], keys: Sequence[str], labels: Sequence[str], ids: Sequence[str]
+) -> np.ndarray:
+    """The label of each id, if every one has just one and nothing is left over."""
+    keys = [text_of(key) for key in keys]
+    if twice := [name for name, times in Counter(ids).items() if times > 1]:
+        raise InputError(
+            f"{path}: the run has several samples with the id {shown(twice[0])}, so that labels cannot be joined by "
+            "id; give them alone, one a line in the order of the data"
+        )
+    if again := [key for key, times in Counter(keys).items() if times > 1]:
+        both = [str(place) for place, key in zip(places, keys, strict=True) if key == again[0]]
+        raise InputError(f"{path}: the id {shown(again[0])} is there twice, in lines {' and '.join(both[:2])}")
+    found = dict(zip(keys, labels, strict=True))
+    missing, known = [name for name in ids if name not in found], set(ids)
+    surplus = [key for key in keys if key not in known]
+    wrong = [f"samples of the run without a label: {len(missing):,} (first: {shown(missing[0])})"] if missing else []
+    wrong += [f"ids that are not in the run: {len(surplus):,} (first: {shown(surplus[0])})"] if surplus else []
+    if wrong:
+        raise InputError(f"{path}: {', '.join(wrong)}")
+    return np.array([found[name] for name in ids])

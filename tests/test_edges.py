@@ -1,0 +1,64 @@
+"""Values at the edge of what numbers can hold: fitted and loaded, or refused with the reason; never a traceback."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from lsdc import FINCH, InputError, KMeans, load
+from lsdc.data.sources import describe
+from test_cli import inside, refused
+from test_readable import small
+
+RNG = np.random.default_rng(0)
+BLOBS = RNG.normal(size=(60, 4)) + 10 * np.repeat([0, 1, 2], 20)[:, None]
+IMAGES = RNG.random((40, 8, 8))
+REFUSED = {
+    "tiny": (BLOBS * 1e-50, "too little for single precision; multiply"),
+    "tiny images": (IMAGES * 1e-50, "too little for single precision; multiply"),
+    "tiny and sparse": (sp.csr_matrix(np.abs(BLOBS) * 1e-50), "too little for single precision; multiply"),
+    "far apart": (np.where(BLOBS > 5, 3e38, -3e38), "so far apart"),
+    "whole numbers": (2**60 + BLOBS.astype(np.int64), "less than double precision can tell"),
+    "a large constant": (np.c_[BLOBS, np.full(60, 3e38)], "leave large constant columns out"),
+}
+TAKEN = {
+    "small": BLOBS * 1e-30,
+    "large": BLOBS * 1e35,
+    "large whole numbers": 2**60 + (1000 * BLOBS).astype(np.int64),
+    "times of day": 1_700_000_000 + BLOBS,
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("name", ["kmeans", "finch", "deepcluster", "lsdc"])
+def test_values_that_cannot_be_held_are_refused(case, name):
+    X, why = REFUSED[case]
+    with pytest.raises(InputError, match=why) as caught:
+        small(name).fit(X)
+    assert str(caught.value).startswith("X ")
+
+
+def test_the_file_is_named(tmp_path):
+    np.save(tmp_path / "x.npy", BLOBS * 1e-50)
+    refused(inside("fit", "x.npy", "-k", 3, "--method", "finch", cwd=tmp_path), "x.npy: X differs by about")
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("case", TAKEN)
+@pytest.mark.parametrize("name", ["kmeans", "deepcluster"])
+@pytest.mark.filterwarnings("ignore::lsdc.errors.HealthWarning")
+def test_values_that_can_be_held_are_clustered(tmp_path, case, name):
+    model = small(name).fit(TAKEN[case])
+    assert sorted(np.bincount(model.labels_)) == [20, 20, 20]
+    model.save(tmp_path / "m.safetensors")
+    assert (load(tmp_path / "m.safetensors").predict(TAKEN[case]) == model.labels_).all()
+
+
+def test_scaling_is_what_it_was():
+    assert float(describe(BLOBS).scale) == np.float32(np.sqrt(np.square(BLOBS - BLOBS.mean(0)).mean()))
+
+
+@pytest.mark.parametrize("method", [KMeans, FINCH])
+def test_new_samples_that_cannot_be_held_are_not_labelled(method):
+    model = method(3, random_state=0).fit(BLOBS * 1e-20)
+    with pytest.raises(InputError, match=r"X in row 1 .* is so extreme"):
+        model.predict(np.array([[0.0] * 4, [3e38] * 4]))
