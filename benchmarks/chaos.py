@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from lsdc.training.run import environment
+from lsdc.runs.environment import environment
 
 SETTINGS = ["--set", "epochs=6", "--set", "pretext_plan.epochs=3", "--set", "width=0.1", "--save-every", "0.2"]
 KINDS = (signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)

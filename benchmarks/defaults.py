@@ -16,8 +16,8 @@ import numpy as np
 from lsdc import LSDC, KMeans, datasets
 from lsdc.experiments.recipes import recipe
 from lsdc.metrics import clustering_accuracy, nmi
-from lsdc.training.checkpoint import write_atomic
-from lsdc.training.run import environment
+from lsdc.runs.atomic import write_atomic
+from lsdc.runs.environment import environment
 
 RESULTS = Path(__file__).parent.parent / "results"
 

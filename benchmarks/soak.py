@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 import lsdc
-from lsdc.training.run import environment
+from lsdc.runs.environment import environment
 
 GROWTH_MB = 40  # allocators keep some; a leak of one small network a round is more than this in a minute
 WARM = 10  # rounds before growth counts: caches fill

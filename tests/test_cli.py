@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lsdc.cli import app, fit, main
-from lsdc.cli_tables import NAMES
+from lsdc.cli.fit import fit
+from lsdc.cli.main import app, main
+from lsdc.cli.tables import NAMES
 from lsdc.experiments.tables import TABLES
 from lsdc.methods import METHODS
-from lsdc.training.run import INTERVAL
+from lsdc.runs.folder import INTERVAL
 
 FEW = ["--set", "epochs=2", "--set", "pretext_plan.epochs=1", "--set", "width=0.1"]
 QUICK = ["--set", "neighbours=batch", *FEW]

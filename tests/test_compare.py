@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lsdc.cli import main
+from lsdc.cli.main import main
 from lsdc.data.datasets import load
 from lsdc.experiments import compare, comparison, measure
 from lsdc.experiments.compare import Entry, Source

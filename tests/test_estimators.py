@@ -23,7 +23,7 @@ from lsdc.methods.base import KINDS as TAKEN
 from lsdc.methods.settings import bind_similarity, resolve
 from lsdc.methods.trained import NetworkEstimator
 from lsdc.metrics import clustering_accuracy
-from lsdc.training.run import Run
+from lsdc.runs.folder import Run
 
 QUICK = {
     "lsdc": {"neighbours": "batch", "epochs": 2, "width": 0.1, "pretext_plan": {"epochs": 1}, "batch_size": 32},

@@ -18,11 +18,11 @@ import torch
 import victims
 from lsdc import LSDC
 from lsdc.errors import Diverged, HealthWarning, InputError
-from lsdc.training.checkpoint import Checkpoint
+from lsdc.runs.checkpoint import Checkpoint
+from lsdc.runs.folder import Run
 from lsdc.training.health import examine
 from lsdc.training.loop import Context, train
 from lsdc.training.plan import Plan
-from lsdc.training.run import Run
 from victims import attempt, left
 
 KILLED = -signal.SIGKILL
@@ -289,7 +289,7 @@ def test_a_second_signal_does_not_wait_for_the_step(tmp_path, number, code):
     """A step that takes a minute, in a real process: two signals end it at once, and nothing half-written is left."""
     script = """
 import time, lsdc.methods.lsdc as method
-from lsdc.cli import main
+from lsdc.cli.main import main
 losses = method.Clustering.losses
 def slow(self, batch):
     print("step", flush=True)

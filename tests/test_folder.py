@@ -15,9 +15,9 @@ import pytest
 from attacks import VECTORS
 from lsdc import KMeans
 from lsdc.errors import Busy, HealthWarning, InputError
-from lsdc.training import checkpoint
-from lsdc.training.checkpoint import write_atomic
-from lsdc.training.run import Run
+from lsdc.runs import atomic
+from lsdc.runs.atomic import write_atomic
+from lsdc.runs.folder import Run
 from test_cli import inside, refused
 
 
@@ -99,7 +99,7 @@ OVERWRITE = """
 import os, signal, sys
 import numpy as np
 from lsdc import KMeans
-from lsdc.training.run import Run
+from lsdc.runs.folder import Run
 calls = 0
 def dying(function):
     def wrapper(*words, **options):
@@ -144,7 +144,7 @@ def test_temporary_files_of_others_are_left(tmp_path):
 
 def test_the_folder_of_a_new_folder_is_synced(tmp_path, monkeypatch):
     synced = []
-    monkeypatch.setattr(checkpoint, "sync_folder", synced.append)
+    monkeypatch.setattr(atomic, "sync_folder", synced.append)
     write_atomic(tmp_path / "a" / "b" / "file", b"")
     assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "b"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from attacks import F4, HUGE, QUICK, VECTORS, edited, memory, retyped, sparse_file
 from lsdc import InputError, load
-from lsdc.training.checkpoint import read_tensors
+from lsdc.runs.tensors import read_tensors
 from mutations import parts
 from test_cli import inside, lsdc, refused
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from lsdc.data.files import open_data
-from lsdc.training.labels import labels_csv, read_labels
-from lsdc.training.run import Run
+from lsdc.runs.folder import Run
+from lsdc.runs.labels import labels_csv, read_labels
 from test_cli import inside
 
 FORMULAS = [

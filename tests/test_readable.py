@@ -11,9 +11,10 @@ import torch
 from attacks import VECTORS
 from lsdc import InputError, KMeans, load
 from lsdc.methods import METHODS
-from lsdc.training.checkpoint import Checkpoint, write_tensors
+from lsdc.runs.checkpoint import Checkpoint
+from lsdc.runs.tensors import write_tensors
+from lsdc.runs.untrusted import JSON_BYTES
 from lsdc.training.health import examine, thinned
-from lsdc.training.untrusted import JSON_BYTES
 
 IMAGES = np.random.default_rng(0).random((40, 8, 8)).astype(np.float32)
 TEXTS = [f"{'apples pears' if i % 2 else 'cars trains'} {i} {'x' * 40_000}{i:05d}" for i in range(2000)]

@@ -15,7 +15,7 @@ import scipy.io
 import scipy.sparse as sp
 import torch
 
-from lsdc.cli import main
+from lsdc.cli.main import main
 from lsdc.data.datasets import DATASETS, load
 from lsdc.errors import InputError
 from lsdc.experiments import cells, figures, reproduce, tables
@@ -26,7 +26,7 @@ from lsdc.experiments.reproduce import grid
 from lsdc.experiments.sharing import CellRun
 from lsdc.functional import closest, knn
 from lsdc.methods import DEC, IDEC, LSDC, VaDE
-from lsdc.training.run import Run
+from lsdc.runs.folder import Run
 
 
 def call(*words):

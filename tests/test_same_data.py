@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from lsdc import InputError, KMeans
 from lsdc.experiments.results import difference
 from lsdc.methods.persist import digest, same_data
-from lsdc.training.run import Run
+from lsdc.runs.folder import Run
 from test_cli import inside, refused
 
 RNG = np.random.default_rng(0)

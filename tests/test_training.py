@@ -12,12 +12,14 @@ from torch import nn
 
 from lsdc.data.sampler import batches
 from lsdc.errors import Diverged, HealthWarning, InputError
+from lsdc.runs.atomic import write_atomic
+from lsdc.runs.checkpoint import Checkpoint, optimizer_tensors
+from lsdc.runs.folder import Run
+from lsdc.runs.tensors import read_tensors, write_tensors
 from lsdc.training import device as devices
-from lsdc.training.checkpoint import Checkpoint, optimizer_tensors, read_tensors, write_atomic, write_tensors
 from lsdc.training.loop import Context, train
 from lsdc.training.plan import Plan
 from lsdc.training.rng import derive, generator
-from lsdc.training.run import Run
 
 CPU = torch.device("cpu")
 

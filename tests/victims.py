@@ -12,7 +12,7 @@ import torch
 
 from lsdc import LSDC, datasets
 from lsdc.errors import HealthWarning, InputError
-from lsdc.training.run import Run
+from lsdc.runs.folder import Run
 
 SMALL = {"epochs": 3, "pretext_plan": {"epochs": 2}, "batch_size": 32, "width": 0.1, "pool": 200, "random_state": 0}
 

@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # PyTorch takes seconds to import: all that needs it is imported when it is first asked for
-    MODULES = ("data", "functional", "methods", "metrics", "nn", "parallel", "pretext", "training")
+    MODULES = ("data", "functional", "methods", "metrics", "nn", "parallel", "pretext", "runs", "training")
     PLACES = {"datasets": "lsdc.data.datasets", "image_folder": "lsdc.data.images"}
 
     def __getattr__(name: str) -> Any:

@@ -1,12 +1,12 @@
 """``python -m lsdc`` is ``lsdc``."""
 
-from lsdc.importing import importing
+from lsdc.cli.importing import importing
 
 
 def main() -> None:
     """The command line."""
     with importing():
-        from lsdc.cli import main as run
+        from lsdc.cli.main import main as run
     run()
 
 

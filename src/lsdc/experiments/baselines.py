@@ -7,7 +7,7 @@ import numpy as np
 from lsdc.data.datasets import Dataset
 from lsdc.methods import LSDC, KMeans, load
 from lsdc.metrics import Scores, score
-from lsdc.training.run import Run
+from lsdc.runs.folder import Run
 
 
 def kmeans_rows(dataset: Dataset, y: np.ndarray, run: Run) -> dict[str, Scores]:

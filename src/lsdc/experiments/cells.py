@@ -19,7 +19,7 @@ from lsdc.experiments.results import described, has_scores, is_interrupted, of_t
 from lsdc.experiments.tables import VARIANTS, changes
 from lsdc.methods import LSDC, METHODS, Estimator
 from lsdc.methods.lsdc import leading_directions
-from lsdc.training.run import environment
+from lsdc.runs.environment import environment
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ from lsdc.experiments.parameters import settings, words
 from lsdc.experiments.recipes import merged
 from lsdc.experiments.results import described, has_scores, is_interrupted, of_today, parsed, save, settings_of
 from lsdc.methods import METHODS, Estimator, KMeans
-from lsdc.training.checkpoint import write_atomic
-from lsdc.training.run import Run, environment
+from lsdc.runs.atomic import write_atomic
+from lsdc.runs.environment import environment
+from lsdc.runs.folder import Run
 
 BASE = "kmeans"  # always among the rows: what is below it is said to be
 OWN = {

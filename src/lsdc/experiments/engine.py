@@ -16,9 +16,9 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from lsdc.errors import Busy, Diverged, InputError, Unsuitable
+from lsdc.runs.folder import Run
 from lsdc.training import device as devices
 from lsdc.training.loop import Progress
-from lsdc.training.run import Run
 
 MOST_JOBS = 8  # if nobody says how many: each takes a gigabyte or more
 POLL = 0.5  # seconds between looks at the running jobs

@@ -14,7 +14,7 @@ from lsdc.errors import InputError
 from lsdc.experiments.cells import Cell, read
 from lsdc.functional import SCORES, closest
 from lsdc.functional.similarity import l2_scores
-from lsdc.training.checkpoint import write_atomic
+from lsdc.runs.atomic import write_atomic
 
 EDGES = 650
 STYLE = {

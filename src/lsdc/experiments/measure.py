@@ -15,9 +15,9 @@ from lsdc.errors import HealthWarning, InputError
 from lsdc.experiments.engine import Monitor
 from lsdc.methods import Estimator, KMeans
 from lsdc.metrics import clustering_accuracy, confusion, score
+from lsdc.runs.folder import Run
 from lsdc.training.health import clusters_alive
 from lsdc.training.loop import Progress
-from lsdc.training.run import Run
 
 CURVES = (
     *("stage", "epoch", "loss", "pair", "consistency", "accuracy", "alive", "confident", "density", "seconds"),

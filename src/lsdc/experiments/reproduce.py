@@ -13,7 +13,7 @@ from lsdc.experiments.engine import Place, State, run_all
 from lsdc.experiments.recipes import SCALES
 from lsdc.experiments.results import described
 from lsdc.experiments.tables import VARIANTS, Row, belongs, check, columns, latex, markdown, summarise
-from lsdc.training.checkpoint import write_atomic
+from lsdc.runs.atomic import write_atomic
 
 Abouts = dict[str, dict[str, Any]]  # what is known of each data set (``cells.described``)
 

@@ -13,9 +13,9 @@ from lsdc.data.sources import sample_shape
 from lsdc.errors import InputError
 from lsdc.methods import Estimator
 from lsdc.methods.persist import digest, same_data
-from lsdc.training.checkpoint import write_atomic
-from lsdc.training.run import Run, is_run
-from lsdc.training.untrusted import read_json, records
+from lsdc.runs.atomic import write_atomic
+from lsdc.runs.folder import Run, is_run
+from lsdc.runs.untrusted import read_json, records
 
 Figure = Annotated[float, Field(allow_inf_nan=False)]
 Counts = list[list[Annotated[int, Field(ge=0)]]]

@@ -8,7 +8,7 @@ import numpy as np
 
 from lsdc.experiments.comparison import BELOW, BELOW_OWN, Row
 from lsdc.experiments.figures import BLUE, GREY, ORANGE, STYLE, as_bytes, pyplot
-from lsdc.training.checkpoint import write_atomic
+from lsdc.runs.atomic import write_atomic
 
 PLACES = ((8, 4), (8, -10), (-8, 4), (-8, -10))  # of a name beside its ring, in points: the first that is free
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from lsdc.methods import METHODS
-from lsdc.training.checkpoint import Checkpoint, write_atomic
-from lsdc.training.run import Run
+from lsdc.runs.atomic import write_atomic
+from lsdc.runs.checkpoint import Checkpoint
+from lsdc.runs.folder import Run
 
 
 class CellRun(Run):

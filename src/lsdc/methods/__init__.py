@@ -19,10 +19,10 @@ from lsdc.methods.lsdc import LSDC
 from lsdc.methods.persist import FORMAT
 from lsdc.methods.stored import checked_config, rebuilt
 from lsdc.methods.vade import VaDE
-from lsdc.training.checkpoint import read_tensors
-from lsdc.training.run import Run
+from lsdc.runs.folder import Run
+from lsdc.runs.tensors import read_tensors
+from lsdc.runs.untrusted import contained
 from lsdc.training.surroundings import plain_torch
-from lsdc.training.untrusted import contained
 
 METHODS: dict[str, type[Estimator]] = {
     "lsdc": LSDC,

@@ -22,10 +22,10 @@ from lsdc.data.sources import Data, Spec
 from lsdc.data.texts import TfIdf, are_texts
 from lsdc.errors import Diverged, HealthWarning, InputError, NotNumbers, Unsuitable, shown
 from lsdc.methods.persist import check_names, digest, plain, same_data, write_model
+from lsdc.runs.folder import Run
 from lsdc.training import device as devices
 from lsdc.training.health import Record, clusters_alive
 from lsdc.training.loop import Context, Progress
-from lsdc.training.run import Run
 from lsdc.training.surroundings import plain_torch
 
 Path_ = str | os.PathLike[str]

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from lsdc.data.sources import raw, row_chunks
 from lsdc.errors import InputError
-from lsdc.training.checkpoint import write_tensors
-from lsdc.training.untrusted import JSON_BYTES
+from lsdc.runs.tensors import write_tensors
+from lsdc.runs.untrusted import JSON_BYTES
 
 if TYPE_CHECKING:
     from lsdc.methods.base import Estimator

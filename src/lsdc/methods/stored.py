@@ -17,8 +17,8 @@ from lsdc.errors import InputError, reason, shown, unknown
 from lsdc.methods.base import Estimator
 from lsdc.methods.deep import validated
 from lsdc.methods.persist import match
+from lsdc.runs.untrusted import records
 from lsdc.training.plan import Frozen
-from lsdc.training.untrusted import records
 
 Methods = Mapping[str, type[Estimator]]
 Count = Annotated[int, Field(ge=1, le=2**40)]

@@ -14,9 +14,9 @@ from lsdc.errors import InputError
 from lsdc.methods.base import Arrays, Estimator
 from lsdc.methods.deep import encode
 from lsdc.methods.persist import fill
+from lsdc.runs.folder import Run
 from lsdc.training import device as devices
 from lsdc.training.plan import Frozen
-from lsdc.training.run import Run
 
 
 class NetworkEstimator(Estimator):

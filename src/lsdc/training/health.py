@@ -36,11 +36,6 @@ def assignment_entropy(shares: list[float]) -> float:
     return entropy / math.log(len(shares)) if len(shares) > 1 else 1.0
 
 
-def has_collapsed(history: list[Record]) -> bool:
-    """Whether the last epoch left all samples in one cluster."""
-    return bool(history) and "collapsed" in history[-1].get("health", ())
-
-
 def symptoms(record: dict[str, Any], remedies: dict[str, str] = REMEDIES) -> dict[str, str]:
     """What looks bad in one epoch's record, in plain words, with what to try."""
     shares, found = record["shares"], {}

@@ -16,9 +16,9 @@ from lsdc.data.sampler import Batch, batches
 from lsdc.errors import Diverged, HealthWarning, InputError
 from lsdc.interrupt import Interrupt
 from lsdc.nn.norm import synchronised
+from lsdc.runs.checkpoint import Checkpoint, has_collapsed, optimizer_tensors
 from lsdc.training import device as devices
-from lsdc.training.checkpoint import Checkpoint, optimizer_tensors
-from lsdc.training.health import Record, has_collapsed, thinned
+from lsdc.training.health import Record, thinned
 from lsdc.training.plan import Plan
 from lsdc.training.rng import generator, rows_generator
 

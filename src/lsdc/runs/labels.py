@@ -9,7 +9,7 @@ import numpy as np
 
 from lsdc.data.spreadsheet import cell, text_of
 from lsdc.errors import InputError
-from lsdc.training.untrusted import LONGEST_LINE, lines, plain_file
+from lsdc.runs.untrusted import LONGEST_LINE, lines, plain_file
 
 COLUMNS = ("id", "cluster", "confidence")
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsdc.console import (
+from lsdc.cli.console import about_data, err, fail, line, out
+from lsdc.cli.importing import importing
+from lsdc.cli.options import (
     ArrayOption,
     ColumnOption,
     ColumnsOption,
@@ -17,16 +19,10 @@ from lsdc.console import (
     IdOption,
     RootOption,
     SizeOption,
-    about_data,
-    err,
-    fail,
-    line,
-    out,
     reading,
     root_of,
 )
 from lsdc.errors import InputError
-from lsdc.importing import importing
 
 if TYPE_CHECKING:
     from lsdc.experiments.engine import Place, State

@@ -1,0 +1,60 @@
+"""``lsdc list``: the names that can be used."""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from lsdc.cli.console import out
+from lsdc.cli.importing import importing
+from lsdc.errors import unknown
+
+
+class Kind(StrEnum):
+    methods = "methods"
+    datasets = "datasets"
+    similarities = "similarities"
+    compositions = "compositions"
+    pretexts = "pretexts"
+    backbones = "backbones"
+    augmentations = "augmentations"
+    recipes = "recipes"
+    settings = "settings"
+
+
+def list_(
+    kind: Annotated[Kind, typer.Argument(help="what to list")],
+    method: Annotated[str, typer.Option("--method", help="the method whose settings are listed")] = "lsdc",
+) -> None:
+    """Show the names that can be used."""
+    with importing():
+        from lsdc.data.augment import AUGMENTATIONS
+        from lsdc.data.datasets import DATASETS
+        from lsdc.experiments.recipes import RECIPES
+        from lsdc.functional import COMPOSITIONS, SIMILARITIES
+        from lsdc.methods import METHODS
+        from lsdc.nn.network import BACKBONES
+        from lsdc.pretext import PRETEXTS
+        from lsdc.report.terminal import names_table
+
+    if method not in METHODS:
+        raise unknown("method", method, METHODS)
+    tables: dict[str, dict[str, Any]] = {
+        "methods": METHODS,
+        "datasets": DATASETS,
+        "similarities": SIMILARITIES,
+        "compositions": COMPOSITIONS,
+        "pretexts": PRETEXTS,
+        "backbones": BACKBONES,
+        "augmentations": AUGMENTATIONS,
+        "recipes": RECIPES,
+        "settings": METHODS[method]().get_params(),
+    }
+    entries = [(name, _about(entry, kind)) for name, entry in tables[kind].items()]
+    out.print(names_table(f"settings of {method}" if kind is Kind.settings else kind, entries))
+
+
+def _about(entry: Any, kind: Kind) -> str:
+    if kind is Kind.settings:
+        return f"default {entry!r}"
+    return entry if isinstance(entry, str) else (entry.__doc__ or "").strip().split("\n")[0]

@@ -1,0 +1,57 @@
+"""The options that several commands have, and what they mean to the layers below."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lsdc.errors import InputError
+
+if TYPE_CHECKING:
+    from lsdc.data.dataset import Reading
+
+RunArgument = Annotated[Path, typer.Argument(help="a run folder made by lsdc fit")]
+DataArgument = Annotated[
+    str,
+    typer.Argument(
+        help="a built-in name (lsdc list datasets), a folder of images, or a .npy .npz .csv .parquet .txt .jsonl file"
+    ),
+]
+RootOption = Annotated[
+    Path | None, typer.Option("--data-root", help="where data sets are kept (default: $LSDC_DATA or ~/.cache/lsdc)")
+]
+SizeOption = Annotated[
+    int, typer.Option("--image-size", min=8, max=4096, help="side in pixels to which images of a folder are scaled")
+]
+ColumnOption = Annotated[
+    str | None, typer.Option("--column", help="the column of a CSV or field of a JSONL file that holds the texts")
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option("--columns", help="the columns of a table that are features, separated by commas", metavar="A,B"),
+]
+DropOption = Annotated[
+    str | None, typer.Option("--drop", help="columns of a table to leave out, separated by commas", metavar="A,B")
+]
+IdOption = Annotated[
+    str | None, typer.Option("--id-column", help="the column of a table that names the rows in labels.csv")
+]
+ArrayOption = Annotated[str | None, typer.Option("--array", help="the array of a .npz file that holds the samples")]
+DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu or cuda (default: auto)")]
+
+
+def root_of(given: Path | None) -> Path:
+    """Where data sets are kept."""
+    return given or Path(os.environ.get("LSDC_DATA") or Path.home() / ".cache" / "lsdc")
+
+
+def reading(given: "Reading", **options: str | None) -> "Reading":
+    """A reading with the options of the command line that were given; lists are separated by commas."""
+    changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    for name in changes.keys() & {"columns", "drop"}:
+        changes[name] = tuple(dict.fromkeys(word.strip() for word in changes[name].split(",")))
+        if not any(changes[name]):
+            raise InputError(f"--{name} {options[name]!r}: name at least one column")
+    return replace(given, **changes)

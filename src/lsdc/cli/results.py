@@ -1,0 +1,194 @@
+"""What is done with a finished run: ``lsdc predict``, ``evaluate`` and ``report``."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lsdc.cli.console import about_data, err, line, out, say_next
+from lsdc.cli.importing import importing
+from lsdc.cli.options import (
+    ArrayOption,
+    ColumnsOption,
+    DataArgument,
+    DeviceOption,
+    IdOption,
+    RootOption,
+    RunArgument,
+    reading,
+    root_of,
+)
+from lsdc.errors import InputError
+
+if TYPE_CHECKING:
+    from lsdc.data.datasets import Dataset
+    from lsdc.runs.folder import Run
+
+
+def predict(
+    run: RunArgument,
+    data: DataArgument,
+    out_: Annotated[Path | None, typer.Option("--out", "-o", help="a CSV file (default: standard output)")] = None,
+    device: DeviceOption = None,
+    data_root: RootOption = None,
+    columns: ColumnsOption = None,
+    id_column: IdOption = None,
+    array: ArrayOption = None,
+) -> None:
+    """Label new DATA with the model of a run: id, cluster, confidence."""
+    with importing():
+        from lsdc import parallel
+        from lsdc.data.dataset import recalled
+        from lsdc.data.files import open_data
+        from lsdc.data.summary import about_reading
+        from lsdc.methods import load, read_config
+        from lsdc.runs.atomic import write_atomic
+        from lsdc.runs.folder import Run
+        from lsdc.runs.labels import labels_csv
+
+    known = recalled(read_config(Run.open(run))["data"])
+    known = replace(known, matched=True) if columns is None else replace(known, id_column=None)
+    model = load(run, **({"device": device} if device else {}))
+    dataset = open_data(
+        data, root_of(data_root), **vars(reading(known, columns=columns, id_column=id_column, array=array))
+    )
+    try:
+        p = model.predict_proba(dataset.X)
+    except InputError as error:
+        raise about_data(error, data) from None
+    if parallel.rank() > 0:
+        return
+    for said in about_reading(dataset):
+        line(err, said)
+    text = labels_csv(dataset.ids or range(len(p)), p.argmax(1).tolist(), p.max(1).tolist())
+    if out_ is None or str(out_) == "-":
+        sys.stdout.write(text.encode(errors="backslashreplace").decode())
+        return
+    try:
+        write_atomic(out_, text.encode(errors="backslashreplace"))
+    except OSError as error:
+        raise InputError(f"{out_}: cannot write there ({error.strerror})") from None
+    line(err, f"{len(p):,} samples labelled in {out_}")
+
+
+def evaluate(
+    run: RunArgument,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            "--labels",
+            help="true labels: a table with id and label, or in the order of the data one a line or a .npy file",
+        ),
+    ] = None,
+    baselines: Annotated[
+        bool, typer.Option("--baselines", help="K-means on the inputs and on the pretext's features, beside")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    data_root: RootOption = None,
+) -> None:
+    """Show how good a run's clusters are: against labels if there are any, else sizes and confidence."""
+    with importing():
+        from lsdc.data.truth import read_labels
+        from lsdc.experiments.baselines import kmeans_rows
+        from lsdc.methods import read_config
+        from lsdc.metrics import cluster_sizes, score
+        from lsdc.report.terminal import scores_table, sizes_table
+        from lsdc.runs.folder import Run
+
+    folder = Run.open(run)
+    config = read_config(folder)
+    ids, assigned, confidence = folder.read_labels()
+    source = config["data"]
+    dataset = _data_of(config, data_root) if baselines or labels is None else None
+    y = dataset.y if dataset else None
+    if labels:
+        y, said = read_labels(labels, ids, source.get("id_column"))
+        for note in said:
+            line(err, note)
+    n_clusters = max(config["params"]["n_clusters"] or 0, int(assigned.max()) + 1)
+    if y is not None and len(y) != len(assigned):
+        raise InputError(f"{source['source']}: {len(y)} labels, but the run has {len(assigned)} samples")
+    if y is None:
+        if as_json:
+            print(
+                json.dumps(
+                    {
+                        "sizes": cluster_sizes(assigned, n_clusters).tolist(),
+                        "confident_share": float((confidence > 0.9).mean()),
+                    }
+                )
+            )
+            return
+        out.print(sizes_table(assigned, confidence, n_clusters))
+        line(err, "no labels to compare with; give some with --labels FILE")
+        return
+    if dataset and (why := _changed(dataset, config)):
+        raise InputError(f"{why}; give labels in the order of the run with --labels, or fit again")
+    rows = kmeans_rows(dataset, y, folder) if baselines and dataset else {}
+    rows[config["method"]] = score(y, assigned, confidence)
+    if as_json:
+        figures = {name: {k: None if v != v else v for k, v in row._asdict().items()} for name, row in rows.items()}
+        print(json.dumps(figures))
+        return
+    out.print(scores_table(rows, f"{source.get('source', run)}, {len(y):,} samples, {n_clusters} clusters"))
+    say_next(run, "predict", run, source.get("source", "NEW_DATA"))
+
+
+def report(run: RunArgument, data_root: RootOption = None) -> None:
+    """Write report.html: sizes, confidence, curves, and what is in each cluster."""
+    with importing():
+        from lsdc.methods import read_config
+        from lsdc.runs.folder import Run
+
+    folder = Run.open(run)
+    config = read_config(folder)
+    dataset = _data_of(config, data_root)
+    if dataset and (why := _changed(dataset, config)):
+        line(err, f"{why}; the report does without it")
+        dataset = None
+    write_report(folder, dataset)
+    line(out, f"report:     {run / 'report.html'}")
+
+
+def _data_of(config: dict[str, Any], data_root: Path | None) -> "Dataset | None":
+    """The data a run was made of, if it came from a file or by a name."""
+    from lsdc.data.dataset import recalled
+    from lsdc.data.files import open_data
+
+    source = config["data"]
+    if "source" not in source:
+        return None
+    return open_data(str(source["source"]), root_of(data_root), **vars(recalled(source)))
+
+
+def _changed(dataset: "Dataset", config: dict[str, Any]) -> str:
+    """What is wrong if the data is not that of the run, row by row and value by value; empty if it is."""
+    from lsdc.experiments.compare import vectors_or_images
+    from lsdc.methods.persist import digest, same_data
+
+    same = same_data(config["data"]["digest"], digest(vectors_or_images(dataset)))
+    return "" if same else f"{config['data']['source']}: not the data the run was made of: values or rows have changed"
+
+
+def write_report(run: "Run", dataset: "Dataset | None") -> None:
+    """report.html, beside what it shows."""
+    from lsdc.methods import read_config
+    from lsdc.metrics import score
+    from lsdc.report.html import page
+    from lsdc.runs.atomic import write_atomic
+
+    config = read_config(run)
+    _, labels, confidence = run.read_labels()
+    known = dataset is not None and count(dataset) == len(labels)
+    scores = score(dataset.y, labels, confidence) if known and dataset is not None and dataset.y is not None else None
+    title = str(config["data"].get("source", run.path.name))
+    text = page(title, config, run.read_metrics(), labels, confidence, dataset if known else None, scores)
+    write_atomic(run.path / "report.html", text.encode(errors="backslashreplace"))
+
+
+def count(dataset: "Dataset") -> int:
+    """The number of samples."""
+    return len(dataset.X) if isinstance(dataset.X, list) else int(dataset.X.shape[0])
