@@ -39,7 +39,10 @@ class Classifiers(nn.Module):
 
     def forward(self, f: Tensor) -> Tensor:
         """Probabilities (n_init, N, K)."""
-        return (self.gain * (f @ self.weight) + self.bias).softmax(2)
+        n_init, n_features, n_clusters = self.weight.shape
+        side_by_side = self.weight.transpose(0, 1).reshape(n_features, n_init * n_clusters)  # one product, no copies
+        logits = (self.gain * f @ side_by_side).view(len(f), n_init, n_clusters).transpose(0, 1)
+        return (logits + self.bias).softmax(2)
 
     def likelihood(self, p: Tensor, q: Tensor, mean: Tensor) -> Tensor:
         """How likely each makes pairs of its predictions (n_init, N), in the form that is its own."""
