@@ -20,8 +20,8 @@ from lsdc.data.datasets import Dataset
 from lsdc.functional import knn
 from lsdc.methods import dec
 from lsdc.methods.base import KINDS as TAKEN
-from lsdc.methods.settings import bind_similarity, resolve
-from lsdc.methods.trained import NetworkEstimator
+from lsdc.methods.lsdc import bind_similarity
+from lsdc.methods.deep import DeepEstimator
 from lsdc.metrics import clustering_accuracy
 from lsdc.runs.folder import Run
 
@@ -38,7 +38,7 @@ QUICK = {
     "jule": {"epochs": 2, "width": 0.1, "batch_size": 32},
     "deepcluster": {"epochs": 2, "width": 0.1, "batch_size": 32},
 }
-DEEP = [name for name in METHODS if issubclass(METHODS[name], NetworkEstimator)]
+DEEP = [name for name in METHODS if issubclass(METHODS[name], DeepEstimator)]
 every_method = pytest.mark.parametrize("name", METHODS)
 every_deep_method = pytest.mark.parametrize("name", DEEP)
 pytestmark = [
@@ -431,8 +431,8 @@ def test_vectors_cannot_be_cut(composition, augment):
 @pytest.mark.parametrize("similarity", ["l2", "cosine", "sne"])
 def test_without_a_threshold_as_many_pairs_are_connected_as_by_knn(similarity):
     f = torch.randn(40, 5, generator=torch.Generator().manual_seed(0))
-    settings = resolve(LSDC(3, similarity=similarity, k=6).get_params(), (5,), 90)
-    A = bind_similarity(similarity, settings.labelling, 3)(f, 40, 0.0)
+    settings = LSDC(3, similarity=similarity, k=6)._resolve((5,), 90)
+    A = bind_similarity(similarity, settings)(f, 40, 0.0)
     assert A.sum() == knn(f, 6).sum()
 
 
@@ -534,7 +534,7 @@ def test_parts_can_be_functions(tmp_path):
     X, _ = blobs()
     model.fit(X)
     model.save(tmp_path / "m.safetensors")
-    with pytest.raises(InputError, match=r"fitted with its own backbone .*; load it with backbone=that function"):
+    with pytest.raises(InputError, match=r"a function of your own.*; give it again: backbone=that function"):
         lsdc.load(tmp_path / "m.safetensors")
     loaded = lsdc.load(tmp_path / "m.safetensors", backbone=backbone, augment=model.augment)
     assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
