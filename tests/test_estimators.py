@@ -20,8 +20,8 @@ from lsdc.data.datasets import Dataset
 from lsdc.functional import knn
 from lsdc.methods import dec
 from lsdc.methods.base import KINDS as TAKEN
-from lsdc.methods.lsdc import bind_similarity
 from lsdc.methods.deep import DeepEstimator
+from lsdc.methods.lsdc import bind_similarity
 from lsdc.metrics import clustering_accuracy
 from lsdc.runs.folder import Run
 
