@@ -24,6 +24,7 @@ from lsdc.methods.deep import DeepEstimator
 from lsdc.methods.lsdc import bind_similarity
 from lsdc.metrics import clustering_accuracy
 from lsdc.runs.folder import Run
+from mutations import joined, parts
 
 QUICK = {
     "lsdc": {"neighbours": "batch", "epochs": 2, "width": 0.1, "pretext_plan": {"epochs": 1}, "batch_size": 32},
@@ -235,6 +236,28 @@ def test_the_contract_holds_on_a_neighbour_graph(kind, tmp_path):
     for other in (lsdc.load(tmp_path / "run"), pickle.loads(pickle.dumps(model)), LSDC(3, **params).fit(X)):
         assert np.array_equal(other.predict_proba(X), p)
         assert np.array_equal(other.transform(X), model.transform(X))
+
+
+LABELLING = ("similarity", "k", "tau", "temperature", "space", "pool")
+ARCHITECTURE = ("backbone", "width", "head", "n_frozen", "augment")
+
+
+@pytest.mark.parametrize(("X", "params"), [(blobs()[0], QUICK["lsdc"]), (GRAPHS["embeddings"][0], {"epochs": 1})])
+def test_models_of_format_1_are_read(X, params, tmp_path):
+    """The settings of LSD-C were in groups there; k in the labels was not that of the graph."""
+    model = LSDC(3, random_state=0, **params).fit(X)
+    model.save(tmp_path / "new")
+    outer, inner, data = parts((tmp_path / "new").read_bytes())
+    flat = inner["settings"]
+    graph = {name: flat.pop(name) for name in ("k", "walk", "n_init")}
+    on_graph = flat.pop("neighbours") == "graph"
+    flat["labelling"] = {"k": None if on_graph else graph["k"]} | {n: flat.pop(n) for n in LABELLING if n != "k"}
+    flat["architecture"] = {name: flat.pop(name) for name in ARCHITECTURE}
+    inner |= {"format": 1, "settings": {**flat, **({"graph": graph} if on_graph else {})}}
+    (tmp_path / "old").write_bytes(joined(outer, inner, data))
+    loaded = lsdc.load(tmp_path / "old")
+    assert loaded.settings_ == model.settings_
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
 
 
 @every_method
