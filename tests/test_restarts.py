@@ -25,7 +25,7 @@ def model(name, **params):
     """With a pretext, for those that can have one."""
     own = {"neighbours": "batch"} if name == "lsdc" else {}
     own |= {"pretext": "autoencoder"} if "pretext" in METHODS[name]().get_params() else {}
-    return METHODS[name](3, **SMALL, **own, **params)
+    return METHODS[name](3, **{**SMALL, **own, **params})
 
 
 @pytest.mark.parametrize("name", DEEP)
@@ -39,6 +39,7 @@ def test_the_most_confident_start_is_kept(name, tmp_path):
     assert len(shares) == 3
     assert confident(many) == pytest.approx(max(shares))
     assert confident(one) == pytest.approx(shares[0])  # the first start is that of a single one
+    assert {record["stage"] for record in many.history_} == set(stages)
     kept = ["clustering", "clustering-2", "clustering-3"].index(many.history_[-1]["stage"])
     assert shares[kept] == max(shares)
     assert np.array_equal(lsdc.load(tmp_path / "run").predict_proba(X), many.predict_proba(X))

@@ -316,7 +316,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
 
 def _check_result(result: NDArray[np.float32]) -> None:
-    """Refuse what was computed, a row a sample, where it is no number."""
+    """Refuse results, one row per sample, that are not finite."""
     if not np.isfinite(result).all():
         row = int(np.flatnonzero(~np.isfinite(result.reshape(len(result), -1)).all(1))[0])
         raise InputError(f"X in row {row} (counting from 0), or the model, is so extreme that the result is infinite")

@@ -62,7 +62,7 @@ class DAC(DeepEstimator):
     n_clusters_ : int
         The number of clusters.
     history_ : list of dict
-        One record an epoch; ``selected`` is the share of pairs that were sure enough.
+        One record per epoch; ``selected`` is the share of pairs that were sure enough.
     network_ : Network
         The trained network.
     """

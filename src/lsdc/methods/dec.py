@@ -98,7 +98,7 @@ class DEC(AutoencoderEstimator):
     n_clusters_ : int
         The number of clusters.
     history_ : list of dict
-        One record an epoch; ``changed`` is the share of samples whose cluster changed before it.
+        One record per epoch; ``changed`` is the share of samples whose cluster changed before it.
     network_ : Network
         The trained network.
     """

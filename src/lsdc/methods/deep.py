@@ -244,8 +244,8 @@ class DeepEstimator(Estimator):
 
     def _build(self, settings: Any, seed: int) -> tuple[Any, Views]:
         """The network with seeded weights, and how samples are shown to it."""
-        views = self._build_views(settings)
         part = self._part("backbone", settings)
+        views = self._build_views(settings)
         build = part if callable(part) else BACKBONES[part]
         backbone = seeded(partial(build, views.shape, settings.width), derive(seed, "backbone"))
         if not isinstance(backbone, Backbone):
@@ -286,9 +286,11 @@ class DeepEstimator(Estimator):
                 network.backbone.freeze(settings.n_frozen)
             objective, history = self._train(network, views, settings, data, start, f"-{i + 1}" if i else "")
             found.append((confidence(objective, history), network, history))
-        _, network, history = max(found, key=lambda one: one[0])
+        best = max(range(len(found)), key=lambda i: found[i][0])
         confident = [score[0] for score, _, _ in found]
-        return network, [*history[:-1], *({**last, "starts": confident} for last in history[-1:])]
+        found.append(found.pop(best))  # its records come last
+        history = [record for _, _, records in found for record in records]
+        return found[-1][1], [*history[:-1], *({**last, "starts": confident} for last in history[-1:])]
 
     def _train(
         self, network: Any, views: Views, settings: Any, data: Data, context: Context, suffix: str = ""

@@ -130,7 +130,7 @@ class DeepCluster(DeepEstimator):
     n_clusters_ : int
         The number of clusters.
     history_ : list of dict
-        One record an epoch.
+        One record per epoch.
     network_ : Network
         The trained network, with the whitening and the centres.
     """

@@ -76,7 +76,7 @@ class IIC(DeepEstimator):
     n_clusters_ : int
         The number of clusters.
     history_ : list of dict
-        One record an epoch; ``main`` or ``over`` are the losses of the heads that were trained.
+        One record per epoch; ``main`` or ``over`` are the losses of the heads that were trained.
     network_ : Network
         The trained network.
     """

@@ -72,7 +72,7 @@ class IMSAT(DeepEstimator):
     n_clusters_ : int
         The number of clusters.
     history_ : list of dict
-        One record an epoch: the losses, clusters alive, confidence.
+        One record per epoch: the losses, clusters alive, confidence.
     network_ : Network
         The trained network.
     """

@@ -133,7 +133,7 @@ class JULE(DeepEstimator):
     n_clusters_ : int
         The number of clusters.
     history_ : list of dict
-        One record an epoch; ``clusters`` says how many there were.
+        One record per epoch; ``clusters`` says how many there were.
     network_ : Network
         The trained network, with the centres.
     """

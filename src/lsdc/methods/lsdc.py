@@ -281,7 +281,7 @@ class LSDC(DeepEstimator):
     n_clusters_ : int
         The number of clusters.
     history_ : list of dict
-        One record an epoch: losses, clusters alive, density of A, confidence.
+        One record per epoch: losses, clusters alive, density of A, confidence.
     n_features_in_ : int
         Values per sample.
     network_ : Network

@@ -103,7 +103,7 @@ class VaDE(AutoencoderEstimator):
     n_clusters_ : int
         The number of clusters.
     history_ : list of dict
-        One record an epoch; ``rebuilt`` is the mean squared error of the reconstruction.
+        One record per epoch; ``rebuilt`` is the mean squared error of the reconstruction.
     network_ : Network
         The trained network and its mixture.
     """
