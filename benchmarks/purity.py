@@ -12,22 +12,13 @@ import torch
 
 from lsdc import LSDC, datasets
 from lsdc.functional import diffusion, knn
-from lsdc.methods.deep import encode, pretrain
-from lsdc.methods.settings import resolve
-from lsdc.training.loop import Context
-
-CPU = torch.device("cpu")
 
 
 def features(pretext, seed):
     """Features of all digits after the pretext alone, in the default settings."""
     data = datasets.load("digits")
-    model = LSDC(data.n_clusters, pretext=pretext)
-    wrapped = model._data(data.X, reset=True)
-    settings = resolve(model.get_params(), wrapped.spec.shape, len(wrapped))
-    network, views = model._build(settings, seed)
-    pretrain(network.backbone, settings.pretext, settings.pretext_plan, views, wrapped, Context(seed, CPU))
-    return torch.from_numpy(np.concatenate([f for f, _ in encode(network, views, wrapped, CPU)])), data.y
+    model = LSDC(data.n_clusters, neighbours="batch", pretext=pretext, epochs=0, random_state=seed)
+    return torch.from_numpy(model.fit(data.X).transform(data.X)), data.y
 
 
 def purity(similarity, f, y, n, seed):

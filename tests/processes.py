@@ -10,16 +10,15 @@ import torch
 import torch.distributed as dist
 
 from lsdc import LSDC, METHODS
+from lsdc.data.augment import build_views
 from lsdc.data.sources import Data, describe
 from lsdc.functional import COMPOSITIONS, SIMILARITIES, nearest
 from lsdc.interrupt import Interrupt
-from lsdc.methods.deep import build_backbone, views_of
+from lsdc.methods.deep import DeepEstimator
 from lsdc.methods.graph import ClassifierTraining
 from lsdc.methods.graph_network import Encoder, NetworkTraining
-from lsdc.methods.lsdc import Clustering
-from lsdc.methods.neural import DeepEstimator
-from lsdc.methods.settings import resolve
-from lsdc.nn.network import seeded
+from lsdc.methods.lsdc import LSDCLoss
+from lsdc.nn.network import BACKBONES, seeded
 from lsdc.pretext import PRETEXTS
 from lsdc.training.loop import Context, Stage
 from lsdc.training.plan import Plan
@@ -37,7 +36,9 @@ OTHERS = [
     (kind, name, "method")
     for name in METHODS
     for kind in KINDS
-    if issubclass(METHODS[name], DeepEstimator) and (kind == "image" or "sparse vectors" in METHODS[name].takes)
+    if issubclass(METHODS[name], DeepEstimator)
+    and name != "lsdc"
+    and (kind == "image" or "sparse vectors" in METHODS[name].takes)
 ]
 
 
@@ -71,18 +72,19 @@ def clustering(kind, similarity, composition, head, precise):
     model.set_params(batch_size=BATCH, epochs=3, optimizer="sgd", lr=0.1, rampup=0, n_frozen=0)
     model.set_params(augment="crop" if kind == "image" else "noise")
     model.spec_ = describe(X)
-    settings = resolve(model.get_params(), model.spec_.shape, len(X))
+    settings = model._resolve(model.spec_.shape, len(X))
     network, views = model._build(settings, seed=0)
-    objective = Clustering(network, views, similarity, settings.composition, settings)
-    return staged(objective, Data(X, model.spec_), settings.plan, precise)
+    data, context = Data(X, model.spec_), Context(3, torch.device("cpu"))
+    objective = LSDCLoss(network, views, settings, data, context, similarity, settings.composition)
+    return staged(objective, data, settings.plan, precise)
 
 
 def pretraining(kind, name, precise):
     """The same for a pretext."""
     X = samples(kind, precise)
     spec = describe(X)
-    views = views_of("crop" if kind == "image" else "noise", spec.shape)
-    backbone = build_backbone("vgg4" if kind == "image" else "mlp", views, 0.1, seed=0)
+    views = build_views("crop" if kind == "image" else "noise", spec.shape)
+    backbone = seeded(lambda: BACKBONES["vgg4" if kind == "image" else "mlp"](views.shape, 0.1), 0)
     objective = seeded(lambda: PRETEXTS[name](backbone, views), 0)
     plan = Plan(epochs=1, batch_size=BATCH, lr=0.001, optimizer="sgd")
     return staged(objective, Data(X, spec), plan, precise)
@@ -99,11 +101,12 @@ def other_method(kind, name, _, precise):
     if "augment" in model.get_params():
         model.set_params(augment="crop" if kind == "image" else "noise")  # as above: not in single precision only
     model.spec_ = describe(X)
-    settings = model._resolved(model.spec_.shape, len(X))
+    settings = model._resolve(model.spec_.shape, len(X))
     network, views = model._build(settings, seed=0)
     data = Precise(X, model.spec_)
     network.double()
-    objective = model._objective(network, views, settings, data, Context(3, torch.device("cpu")))
+    objective = model.objective(network, views, settings, data, Context(3, torch.device("cpu")))
+    objective.start()
     stage = staged(objective, data, settings.plan, precise)
     assert not stage.is_done(objective.prepare)
     return stage
@@ -115,7 +118,7 @@ def on_graph(kind, _, __, precise):
     context, plan = Context(3, torch.device("cpu")), {"epochs": 3, "batch_size": 16}
     model = LSDC(4, neighbours="graph", n_init=4, **plan, **({"augment": "crop"} if kind == "image" else {}))
     model.spec_ = describe(X)
-    settings = resolve(model.get_params(), model.spec_.shape, len(X))
+    settings = model._resolve(model.spec_.shape, len(X))
     network, views = model._build(settings, seed=0)
     if kind == "vector":
         f = torch.nn.functional.normalize(torch.from_numpy(X - X.mean(0))).double()

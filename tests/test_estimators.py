@@ -20,10 +20,11 @@ from lsdc.data.datasets import Dataset
 from lsdc.functional import knn
 from lsdc.methods import dec
 from lsdc.methods.base import KINDS as TAKEN
-from lsdc.methods.settings import bind_similarity, resolve
-from lsdc.methods.trained import NetworkEstimator
+from lsdc.methods.deep import DeepEstimator
+from lsdc.methods.lsdc import bind_similarity
 from lsdc.metrics import clustering_accuracy
 from lsdc.runs.folder import Run
+from mutations import joined, parts
 
 QUICK = {
     "lsdc": {"neighbours": "batch", "epochs": 2, "width": 0.1, "pretext_plan": {"epochs": 1}, "batch_size": 32},
@@ -38,7 +39,7 @@ QUICK = {
     "jule": {"epochs": 2, "width": 0.1, "batch_size": 32},
     "deepcluster": {"epochs": 2, "width": 0.1, "batch_size": 32},
 }
-DEEP = [name for name in METHODS if issubclass(METHODS[name], NetworkEstimator)]
+DEEP = [name for name in METHODS if issubclass(METHODS[name], DeepEstimator)]
 every_method = pytest.mark.parametrize("name", METHODS)
 every_deep_method = pytest.mark.parametrize("name", DEEP)
 pytestmark = [
@@ -237,6 +238,28 @@ def test_the_contract_holds_on_a_neighbour_graph(kind, tmp_path):
         assert np.array_equal(other.transform(X), model.transform(X))
 
 
+LABELLING = ("similarity", "k", "tau", "temperature", "space", "pool")
+ARCHITECTURE = ("backbone", "width", "head", "n_frozen", "augment")
+
+
+@pytest.mark.parametrize(("X", "params"), [(blobs()[0], QUICK["lsdc"]), (GRAPHS["embeddings"][0], {"epochs": 1})])
+def test_models_of_format_1_are_read(X, params, tmp_path):
+    """The settings of LSD-C were in groups there; k in the labels was not that of the graph."""
+    model = LSDC(3, random_state=0, **params).fit(X)
+    model.save(tmp_path / "new")
+    outer, inner, data = parts((tmp_path / "new").read_bytes())
+    flat = inner["settings"]
+    graph = {name: flat.pop(name) for name in ("k", "walk", "n_init")}
+    on_graph = flat.pop("neighbours") == "graph"
+    flat["labelling"] = {"k": None if on_graph else graph["k"]} | {n: flat.pop(n) for n in LABELLING if n != "k"}
+    flat["architecture"] = {name: flat.pop(name) for name in ARCHITECTURE}
+    inner |= {"format": 1, "settings": {**flat, **({"graph": graph} if on_graph else {})}}
+    (tmp_path / "old").write_bytes(joined(outer, inner, data))
+    loaded = lsdc.load(tmp_path / "old")
+    assert loaded.settings_ == model.settings_
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
 @every_method
 def test_works_in_a_pipeline(name):
     X, _ = blobs()
@@ -431,8 +454,8 @@ def test_vectors_cannot_be_cut(composition, augment):
 @pytest.mark.parametrize("similarity", ["l2", "cosine", "sne"])
 def test_without_a_threshold_as_many_pairs_are_connected_as_by_knn(similarity):
     f = torch.randn(40, 5, generator=torch.Generator().manual_seed(0))
-    settings = resolve(LSDC(3, similarity=similarity, k=6).get_params(), (5,), 90)
-    A = bind_similarity(similarity, settings.labelling, 3)(f, 40, 0.0)
+    settings = LSDC(3, similarity=similarity, k=6)._resolve((5,), 90)
+    A = bind_similarity(similarity, settings)(f, 40, 0.0)
     assert A.sum() == knn(f, 6).sum()
 
 
@@ -534,7 +557,7 @@ def test_parts_can_be_functions(tmp_path):
     X, _ = blobs()
     model.fit(X)
     model.save(tmp_path / "m.safetensors")
-    with pytest.raises(InputError, match=r"fitted with its own backbone .*; load it with backbone=that function"):
+    with pytest.raises(InputError, match=r"a function of your own.*; give it again: backbone=that function"):
         lsdc.load(tmp_path / "m.safetensors")
     loaded = lsdc.load(tmp_path / "m.safetensors", backbone=backbone, augment=model.augment)
     assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))

@@ -290,12 +290,12 @@ def test_a_second_signal_does_not_wait_for_the_step(tmp_path, number, code):
     script = """
 import time, lsdc.methods.lsdc as method
 from lsdc.cli.main import main
-losses = method.Clustering.losses
+losses = method.LSDCLoss.losses
 def slow(self, batch):
     print("step", flush=True)
     time.sleep(60)
     return losses(self, batch)
-method.Clustering.losses = slow
+method.LSDCLoss.losses = slow
 main(["fit", "blobs", "--out", "run", "--set", "pretext=none"])
 """
     command = [sys.executable, "-c", script]

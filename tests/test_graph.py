@@ -15,7 +15,7 @@ from lsdc.errors import InputError
 from lsdc.functional import graph_information, pair_likelihood, walk
 from lsdc.methods import graph, graph_network
 from lsdc.methods.graph_network import Encoder
-from lsdc.methods.settings import Settings
+from lsdc.methods.lsdc import Settings
 from lsdc.metrics import clustering_accuracy
 from lsdc.nn.classifiers import Classifiers, principal_axes
 from lsdc.nn.projection import Directions
@@ -115,7 +115,7 @@ def test_information_by_hand():
 def test_clusters_of_unequal_size_are_found(sizes, seed):
     X, y = embeddings(seed, sizes, spread=0.5)
     model = LSDC(len(sizes), random_state=seed).fit(X)
-    assert model.settings_["graph"]["n_init"] == 20
+    assert model.settings_["n_init"] == 20
     assert clustering_accuracy(y, model.labels_) >= 0.97
 
 
@@ -170,24 +170,27 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path):
 def test_auto_follows_from_the_data():
     X, _ = embeddings()
     settings = lambda X, **params: LSDC(3, random_state=0, **params).resolved(X.shape[1:], X.shape[0], sp.issparse(X))  # noqa: E731
-    assert settings(X)["graph"] == {"k": 10, "walk": 3, "n_init": 20}
-    assert settings(X)["architecture"]["backbone"] == "projection"
-    assert settings(X[:, :31])["graph"] is None  # few numbers: not features yet
-    assert settings(sp.csr_matrix(X))["graph"] is None
-    assert settings(X, similarity="knn")["graph"] is None  # asks for labels in the batch
-    assert settings(X, neighbours="batch")["architecture"]["backbone"] == "mlp"
-    assert settings(sp.csr_matrix(X), neighbours="graph", k=4)["graph"]["k"] == 4
-    assert settings(X, pool=0)["graph"] is None  # and so does whatever has a meaning there only
+    default = settings(X)
+    assert [default[name] for name in ("neighbours", "k", "walk", "n_init")] == ["graph", 10, 3, 20]
+    assert default["backbone"] == "projection"
+    assert settings(X[:, :31])["neighbours"] == "graph"  # few numbers too, as waves
+    assert settings(sp.csr_matrix(X))["neighbours"] == "batch"
+    assert settings(X, similarity="knn")["neighbours"] == "batch"  # asks for labels in the batch
+    assert settings(X, neighbours="batch")["backbone"] == "mlp"
+    assert settings(X, neighbours="batch")["n_init"] == 1
+    assert settings(sp.csr_matrix(X), neighbours="graph", k=4)["k"] == 4
+    assert settings(X, pool=0)["neighbours"] == "batch"  # and so does whatever has a meaning there only
 
 
 def test_images_have_the_graph_and_the_network_of_their_own():
     images = images_of_strokes()[0]
     settings = lambda **params: LSDC(3, **params).resolved((1, 12, 12), len(images))  # noqa: E731
-    assert settings()["graph"] == {"k": 10, "walk": 3, "n_init": 20}
-    assert settings(backbone="vgg6", pretext="none")["graph"] is not None
-    assert settings(backbone="vgg6", pretext="none")["architecture"]["backbone"] == "vgg6"
-    assert settings(similarity="knn")["graph"] is None
-    assert settings(consistency=0.0)["graph"] is None
+    default = settings()
+    assert [default[name] for name in ("neighbours", "k", "walk", "n_init")] == ["graph", 10, 3, 20]
+    assert settings(backbone="vgg6", pretext="none")["neighbours"] == "graph"
+    assert settings(backbone="vgg6", pretext="none")["backbone"] == "vgg6"
+    assert settings(similarity="knn")["neighbours"] == "batch"
+    assert settings(consistency=0.0)["neighbours"] == "batch"
 
 
 @pytest.mark.parametrize(
@@ -195,7 +198,6 @@ def test_images_have_the_graph_and_the_network_of_their_own():
     [
         ({"neighbours": "graph", "similarity": "knn"}, "similarity has no part in neighbours='graph'"),
         ({"neighbours": "somewhere"}, "neighbours must be 'auto', 'graph' or 'batch', got 'somewhere'"),
-        ({"neighbours": "batch", "n_init": 5}, "n_init has a meaning with neighbours='graph' only"),
         ({"backbone": "projection"}, "backbone 'projection' is that of neighbours='graph'"),
         ({"k": 200}, "k=200 must be smaller than the 200 samples"),
         ({"n_init": 0}, "n_init: input should be greater than or equal to 1, got 0"),

@@ -7,7 +7,7 @@ import pytest
 
 from lsdc.errors import HealthWarning
 from lsdc.methods import LSDC, METHODS, lsdc
-from lsdc.methods.trained import NetworkEstimator
+from lsdc.methods.deep import DeepEstimator
 from lsdc.training.health import REMEDIES, assignment_entropy, clusters_alive, examine, symptoms
 
 GOOD = {"shares": [0.2, 0.3, 0.25, 0.25], "density": 0.25, "spread": 0.5, "epoch": 9}
@@ -54,7 +54,7 @@ def test_symptoms_are_named_with_what_to_try(change, kind, word):
     assert word is None or word in found[kind]
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if issubclass(METHODS[name], NetworkEstimator)])
+@pytest.mark.parametrize("name", [name for name in METHODS if issubclass(METHODS[name], DeepEstimator)])
 def test_remedies_are_parameters_of_the_method(name):
     """DEC has no balance term: nobody should be told to make it larger."""
     remedies = lsdc.REMEDIES if name == "lsdc" else REMEDIES

@@ -102,7 +102,7 @@ CONFIGS = {
     "a list as column": (["data", "column"], ["a"], "data.column: input should be"),
     "absurd epochs": (["params", "epochs"], 10**9, "epochs: input should be less"),
     "absurd workers": (["params", "n_workers"], 10**9, "n_workers must be at most 1024"),
-    "absurd pool": (["settings", "labelling", "pool"], 10**15, "settings.labelling.pool: input should be less"),
+    "absurd pool": (["settings", "pool"], 10**15, "settings.pool: input should be less"),
     "a seed that is none": (["seed"], "0", "seed: input should be a valid integer"),
     "unknown method": (["method"], "kmean", "did you mean 'kmeans'"),
     "nesting": (["params", "tau"], json.loads("[" * 99 + "]" * 99), "not a run folder"),

@@ -9,9 +9,9 @@ from lsdc import METHODS, InputError
 from lsdc.data.augment import AUGMENTATIONS
 from lsdc.data.sampler import Batch
 from lsdc.functional import COMPOSITIONS
-from lsdc.methods.deep import part
-from lsdc.methods.trained import NetworkEstimator
-from lsdc.nn.network import BACKBONES, HEADS
+from lsdc.methods.deep import DeepEstimator
+from lsdc.nn.heads import HEADS
+from lsdc.nn.network import BACKBONES
 from lsdc.pretext import PRETEXTS
 
 rng = np.random.default_rng(0)
@@ -33,7 +33,7 @@ PARTS = {
 CASES = [
     (name, kind, changed)
     for name, method in METHODS.items()
-    if issubclass(method, NetworkEstimator)
+    if issubclass(method, DeepEstimator)
     for kind in KINDS
     for changed in PARTS
     if changed in method().get_params()
@@ -42,24 +42,21 @@ CONVOLUTIONS = {"resnet18", "vgg4", "vgg6"}
 
 
 def prepared(name, kind, **params):
-    """A model and its data just before ``fit`` would write anything, or the refusal."""
+    """What ``fit`` has built just before it would write anything, and the data, or the refusal."""
     model = METHODS[name](3, width=0.05, batch_size=4, random_state=0, **params)
     data = model._data(KINDS[kind], reset=True)
-    model._check(data.spec.shape, len(data))
     model._check_kind(data)
-    model.settings_ = model._settings(data)
-    return model, data
+    settings = model._resolve(data.spec.shape, len(data), sp.issparse(data.X))
+    return model._prepare(settings, 0), data
 
 
-def show(model, data):
+def show(built, data):
     """One batch through the network, plainly and augmented, and through the beginning and the end of the pretext."""
-    settings = model.settings(**model.settings_)
-    network, views = model._build(settings, 0)
+    network, views, pretext = built
     rows, generator = torch.arange(4), torch.Generator().manual_seed(0)
     x = data.batch(rows)
     for shown in (views.plain(x), views.augment(x, generator)):
         assert network(shown).p.shape == (4, 3)
-    pretext = part("pretext", settings.pretext, PRETEXTS)(network.backbone, views)
     for done in (0.0, 0.9) if pretext else ():
         assert torch.isfinite(pretext.losses(Batch(x, rows, generator, 0.0, done))["loss"])
 
@@ -69,11 +66,11 @@ def test_parts_suit_the_data_or_are_refused_in_one_line(name, kind, changed):
     refused = {}
     for value in PARTS[changed]:
         try:
-            model, data = prepared(name, kind, **{changed: value})
+            built, data = prepared(name, kind, **{changed: value})
         except InputError as error:
             refused[value] = str(error)
         else:
-            show(model, data)
+            show(built, data)
     assert not any("\n" in message for message in refused.values())
     taken = {"sparse": "sparse vectors", "embeddings": "dense vectors", "vectors": "dense vectors"}.get(kind, kind)
     if taken.removeprefix("colour ") not in METHODS[name].takes:

@@ -6,11 +6,11 @@ import torch
 from sklearn.datasets import make_blobs
 
 from lsdc import DEC, IIC, IMSAT, JULE, METHODS, DeepCluster, VaDE
+from lsdc.data.augment import build_views
 from lsdc.data.sampler import Batch
 from lsdc.functional import companions, n_after, target_distribution
 from lsdc.methods import dec, deepcluster, iic, imsat, jule, vade
-from lsdc.methods.centres import Centres
-from lsdc.methods.deep import views_of
+from lsdc.nn.centres import Centres
 from lsdc.nn.mlp import coder
 from lsdc.nn.network import seeded
 from lsdc.pretext import StackedAutoencoder, decode, mirrored
@@ -45,7 +45,7 @@ def batch_of(data, rows, t=0.0, done=0.0):
 
 
 def test_decs_target_is_that_of_all_samples_and_fixed_between_refreshes():
-    objective, data = objective_of(DEC, dec.Refinement, pretext_plan={"epochs": 1})
+    objective, data = objective_of(DEC, dec.DECLoss, pretext_plan={"epochs": 1})
     assert objective.prepare([]) is False
     _, q = objective.encoded()
     torch.testing.assert_close(objective.kept.target, target_distribution(q))
@@ -60,7 +60,7 @@ def test_decs_target_is_that_of_all_samples_and_fixed_between_refreshes():
 
 
 def test_dec_is_done_when_no_label_changes():
-    objective, _ = objective_of(DEC, dec.Refinement, pretext_plan={"epochs": 1})
+    objective, _ = objective_of(DEC, dec.DECLoss, pretext_plan={"epochs": 1})
     assert objective.prepare([]) is False
     assert objective.prepare([{}]) is True
 
@@ -87,7 +87,7 @@ def test_idec_keeps_the_decoder_learning_and_dec_does_not():
 
 def test_the_stacked_autoencoder_trains_one_layer_after_the_other():
     backbone = seeded(lambda: coder((6,), 0.02), 0)
-    pretext = StackedAutoencoder(backbone, views_of("none", (6,)), mirrored(backbone))
+    pretext = StackedAutoencoder(backbone, build_views("none", (6,)), mirrored(backbone))
     x = torch.randn(8, 6)
     for part, layer in enumerate(backbone.stages):
         pretext.module.zero_grad(set_to_none=True)
@@ -114,7 +114,7 @@ def test_vade_starts_from_the_mixture_of_the_codes():
 
 
 def test_vades_code_is_the_mean_of_z():
-    objective, data = objective_of(VaDE, vade.Evidence, pretext_plan={"epochs": 1})
+    objective, data = objective_of(VaDE, vade.VaDELoss, pretext_plan={"epochs": 1})
     x = data.batch(torch.arange(5))
     torch.testing.assert_close(objective.network.encode(x)[0], objective.network(x).f)
 
@@ -123,7 +123,7 @@ def test_vades_code_is_the_mean_of_z():
 
 
 def test_imsats_perturbed_passes_leave_batch_norm_alone():
-    objective, data = objective_of(IMSAT, imsat.InformationMaximisation)
+    objective, data = objective_of(IMSAT, imsat.IMSATLoss)
     norm = objective.network.backbone.stages[0][1]
     objective.module.train()
     before = int(norm.num_batches_tracked)
@@ -132,7 +132,7 @@ def test_imsats_perturbed_passes_leave_batch_norm_alone():
 
 
 def test_imsats_radius_is_a_quarter_of_the_tenth_neighbours_distance():
-    objective, data = objective_of(IMSAT, imsat.InformationMaximisation)
+    objective, data = objective_of(IMSAT, imsat.IMSATLoss)
     x = data.batch(torch.arange(len(data))).double()
     tenth = torch.cdist(x, x).sort(1).values[:, 10]
     torch.testing.assert_close(objective.kept.radius.double(), tenth / 4, rtol=1e-4, atol=1e-5)
@@ -149,7 +149,7 @@ def test_iic_trains_the_kinds_of_heads_by_turns_and_ends_with_the_main_ones():
 
 
 def test_iic_predicts_with_the_head_of_the_lowest_loss():
-    objective, _ = objective_of(IIC, iic.MutualInformation)
+    objective, _ = objective_of(IIC, iic.IICLoss)
     objective.prepare([{"main": [0.0, -1.0, -3.0, -2.0, 0.0]}, {"over": [0.0] * 5}])
     assert objective.network.head.best == 2
     f = torch.randn(4, objective.network.backbone.n_features)
@@ -206,7 +206,7 @@ def test_jules_first_clusters_know_no_brightness_and_no_contrast():
 
 
 def test_jules_network_gives_features_of_unit_length():
-    objective, data = objective_of(JULE, jule.Unrolling)
+    objective, data = objective_of(JULE, jule.JULELoss)
     f, _ = objective.encoded()
     torch.testing.assert_close(f.norm(dim=1), torch.ones(len(data)))
 
@@ -215,7 +215,7 @@ def test_jules_network_gives_features_of_unit_length():
 
 
 def test_deepclusters_agreement_says_how_much_the_labels_moved():
-    objective, _ = objective_of(DeepCluster, deepcluster.Alternation)
+    objective, _ = objective_of(DeepCluster, deepcluster.DeepClusterLoss)
     objective.prepare([])
     first = objective.kept.labels.clone()
     classifier = objective.network.classifier.weight.detach().clone()

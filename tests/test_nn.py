@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from lsdc.nn.network import BACKBONES, HEADS, Network, auto_backbone, seeded
+from lsdc.nn.heads import HEADS
+from lsdc.nn.network import BACKBONES, Network, auto_backbone, seeded
 
 SHAPES = {"resnet18": (3, 32, 32), "vgg4": (1, 24, 24), "vgg6": (3, 32, 32), "mlp": (2000,)}
 SHAPES |= {"mlp-norm": (60,), "coder": (1, 8, 8), "projection": (256,)}

@@ -5,7 +5,6 @@ import pytest
 from lsdc import LSDC
 from lsdc.errors import InputError
 from lsdc.experiments.recipes import PAPER, RECIPES, recipe
-from lsdc.methods.settings import resolve
 
 SHAPES = {
     "cifar10": (3, 32, 32),
@@ -26,40 +25,39 @@ TABLE = {
 
 @pytest.mark.parametrize("name", PAPER)
 def test_the_recipe_is_the_papers_table(name):
-    params = LSDC(10, **recipe("paper", name)).get_params()
-    settings = resolve(params, SHAPES[name], 60_000)
-    plan, labelling = settings.plan, settings.labelling
+    settings = LSDC(10, **recipe("paper", name))._resolve(SHAPES[name], 60_000)
+    plan = settings.plan
     assert (
         plan.epochs,
         plan.milestones,
         plan.lr,
         settings.consistency,
         settings.rampup,
-        labelling.similarity,
-        labelling.tau,
-        labelling.temperature,
-        labelling.k,
+        settings.similarity,
+        settings.tau,
+        settings.temperature,
+        settings.k,
         plan.weight_decay,
     ) == TABLE[name]
     assert plan.batch_size == 256
     assert plan.gamma == 0.1
     assert plan.optimizer == ("adam" if name == "reuters10k" else "sgd")
-    assert settings.architecture.width == 1.0
+    assert settings.width == 1.0
 
 
 @pytest.mark.parametrize("name", PAPER)
 def test_the_recipe_holds_nothing_the_paper_has_not(name):
-    settings = resolve(LSDC(10, **recipe("paper", name)).get_params(), SHAPES[name], 60_000)
+    settings = LSDC(10, **recipe("paper", name))._resolve(SHAPES[name], 60_000)
     assert settings.balance == 0
     assert not settings.weighted
-    assert settings.labelling.pool == 0
-    assert settings.labelling.space == "features"
-    assert settings.architecture.head == "linear"
+    assert settings.pool == 0
+    assert settings.space == "features"
+    assert settings.head == "linear"
 
 
 @pytest.mark.parametrize("name", ["cifar10", "cifar100-20", "stl10", "mnist"])
 def test_rotnet_is_trained_as_in_the_paper(name):
-    plan = resolve(LSDC(10, **recipe("paper", name)).get_params(), SHAPES[name], 60_000).pretext_plan
+    plan = LSDC(10, **recipe("paper", name))._resolve(SHAPES[name], 60_000).pretext_plan
     assert (plan.epochs, plan.milestones, plan.gamma, plan.lr, plan.batch_size) == (200, (60, 120, 160), 0.2, 0.1, 256)
     assert [plan.lr_at(t) for t in (0, 60, 120, 160)] == pytest.approx([0.1, 0.02, 0.004, 0.0008])
 

@@ -153,7 +153,7 @@ def test_every_cell_of_every_table_can_be_built(name, scale):
     for cell in found:
         decided = cells.config(cell, ABOUTS[cell.dataset])
         if similarity := tables.VARIANTS[cell.variant].similarity:
-            assert decided["settings"]["labelling"]["similarity"] == similarity
+            assert decided["settings"]["similarity"] == similarity
 
 
 def test_columns_are_those_of_the_methods_that_are_there_and_asked_for(monkeypatch):
@@ -173,12 +173,12 @@ def test_the_papers_ablation_is_literal():
     def settings(variant):
         return cells.config(Cell("cifar10", variant, "paper", 0), ABOUTS["cifar10"])["settings"]
 
-    assert settings("knn")["labelling"]["k"] == 20
-    assert settings("l2")["labelling"] | {"similarity": ""} == settings("knn")["labelling"] | {"similarity": ""}
-    assert settings("sne-predictions")["labelling"]["space"] == "predictions"
+    assert settings("knn")["k"] == 20
+    assert settings("l2") | {"similarity": ""} == settings("knn") | {"similarity": ""}
+    assert settings("sne-predictions")["space"] == "predictions"
     assert (settings("mixup")["plan"]["weight_decay"], settings("knn")["plan"]["weight_decay"]) == (1e-4, 5e-4)
     assert settings("no-mse")["consistency"] == 0
-    assert settings("two-layer")["architecture"]["head"] == "two-layer"
+    assert settings("two-layer")["head"] == "two-layer"
 
 
 def test_the_recipes_are_for_known_data_and_known_settings():

@@ -14,9 +14,9 @@ from lsdc import LSDC
 from lsdc.data.sampler import Batch
 from lsdc.data.sources import Data, describe
 from lsdc.functional import balance_loss, consistency_loss, knn, mix_targets, pair_loss, ricap
-from lsdc.methods.lsdc import Clustering
-from lsdc.methods.settings import maturity, resolve
+from lsdc.methods.lsdc import LSDCLoss, maturity
 from lsdc.pretext import DenoisingAutoencoder
+from lsdc.training.loop import Context
 
 GOLDEN = Path(__file__).parent / "golden" / "step_losses.txt"
 LITERAL = {
@@ -43,11 +43,11 @@ def objective(**changes):
     X = images()
     model = LSDC(4, **{**LITERAL, **changes})
     model.spec_ = describe(X)
-    settings = resolve(model.get_params(), model.spec_.shape, len(X))
+    settings = model._resolve(model.spec_.shape, len(X))
     network, views = model._build(settings, seed=0)
-    similarity, composition = settings.labelling.similarity, settings.composition
-    x = Data(X, model.spec_).batch(torch.arange(16))
-    return Clustering(network, views, similarity, composition, settings), x
+    data, context = Data(X, model.spec_), Context(0, torch.device("cpu"))
+    clustering = LSDCLoss(network, views, settings, data, context, settings.similarity, settings.composition)
+    return clustering, data.batch(torch.arange(16))
 
 
 def batch(x, t=2.0, seed=5):
@@ -129,7 +129,7 @@ def losses():
     torch.set_default_dtype(torch.float64)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            for objective in (DenoisingAutoencoder, Clustering):
+            for objective in (DenoisingAutoencoder, LSDCLoss):
                 patch.setattr(objective, "losses", told(objective.losses))
             patch.setattr(Data, "batch", lambda self, indices: batch(self, indices).double())
             model._fit_checked(images(50), None, None, lambda progress: None)  # fit itself is in single precision

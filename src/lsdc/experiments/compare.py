@@ -90,7 +90,7 @@ class Entry:
     def check(self, about: dict[str, Any]) -> None:
         """Raise ``InputError`` for a setting that cannot be on the data described."""
         try:
-            self.build()._check(tuple(about["shape"]), about["n"])
+            self.build().resolved(tuple(about["shape"]), about["n"], about["sparse"])
         except InputError as error:
             raise InputError(f"{self.method}: {error}") from None
 

@@ -12,7 +12,7 @@ from lsdc.data.datasets import Dataset
 from lsdc.data.sources import sample_shape
 from lsdc.errors import InputError
 from lsdc.methods import Estimator
-from lsdc.methods.persist import digest, same_data
+from lsdc.methods.saving import digest, same_data
 from lsdc.runs.atomic import write_atomic
 from lsdc.runs.folder import Run, is_run
 from lsdc.runs.untrusted import read_json, records

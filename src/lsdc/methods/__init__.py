@@ -16,8 +16,7 @@ from lsdc.methods.imsat import IMSAT
 from lsdc.methods.jule import JULE
 from lsdc.methods.kmeans import KMeans
 from lsdc.methods.lsdc import LSDC
-from lsdc.methods.persist import FORMAT
-from lsdc.methods.stored import checked_config, rebuilt
+from lsdc.methods.saving import FORMAT, FORMATS, check_config, read_model
 from lsdc.methods.vade import VaDE
 from lsdc.runs.folder import Run
 from lsdc.runs.tensors import read_tensors
@@ -51,15 +50,15 @@ def load(path: str | os.PathLike[str], **params: Any) -> Estimator:
         if not file.exists():
             raise InputError(f"{path}: no model in this folder; the run has not finished, or it is no run folder")
     tensors, header = read_tensors(file)
-    if header.get("format") != FORMAT:
-        raise InputError(f"{file}: model format {shown(header.get('format'))}, this version reads {FORMAT}")
+    if header.get("format") not in FORMATS:
+        raise InputError(f"{file}: model format {shown(header.get('format'))}, this version reads up to {FORMAT}")
     with plain_torch():
-        return rebuilt(METHODS, file, tensors, header, params)
+        return read_model(METHODS, file, tensors, header, params)
 
 
 def read_config(run: Run) -> dict[str, Any]:
     """The config.json of a run, if all of it is known and can be."""
-    return checked_config(METHODS, run.path / "config.json", run.read_json("config.json"))
+    return check_config(METHODS, run.path / "config.json", run.read_json("config.json"))
 
 
 __all__ = [

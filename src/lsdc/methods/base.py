@@ -21,23 +21,27 @@ from lsdc.data.datasets import Dataset
 from lsdc.data.sources import Data, Spec
 from lsdc.data.texts import TfIdf, are_texts
 from lsdc.errors import Diverged, HealthWarning, InputError, NotNumbers, Unsuitable, shown
-from lsdc.methods.persist import check_names, digest, plain, same_data, write_model
+from lsdc.methods.saving import as_json, check_names, digest, same_data, write_model
 from lsdc.runs.folder import Run
 from lsdc.training import device as devices
 from lsdc.training.health import Record, clusters_alive
 from lsdc.training.loop import Context, Progress
+from lsdc.training.plan import Frozen, validated
 from lsdc.training.surroundings import plain_torch
 
 Path_ = str | os.PathLike[str]
 KINDS = ("images", "dense vectors", "sparse vectors", "texts")
-RUNTIME = ("random_state", "device", "n_workers")  # parameters that say where and with which seed, not what is run
 Arrays = Iterator[tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 
 class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """Validation, prediction, saving and the run folder; a method adds ``_fit``, ``_outputs`` and its state."""
+    """Validation, prediction, saving and the run folder; a method adds ``_fit``, ``_outputs``, settings and state.
+
+    Settings are resolved once: ``_resolve`` makes them of the parameters and the data, and they are handed on.
+    """
 
     method: ClassVar[str]
+    settings: ClassVar[type[Frozen]]  # everything that decides a fit but the seed, with nothing left at "auto"
     finds_n_clusters: ClassVar[bool] = False  # whether n_clusters may be None: the method finds a number by itself
     takes: ClassVar[tuple[str, ...]] = KINDS
     behaviour: ClassVar[int] = 1  # counted up when the same settings give other results: old runs are not resumed
@@ -58,21 +62,27 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     # ---- what a method provides ---------------------------------------------------------------------------
 
-    def resolved(self, shape: tuple[int, ...], n: int, sparse: bool = False) -> dict[str, Any]:
-        """All that decides a fit on ``n`` samples of ``shape`` but the seed, with nothing left at "auto"."""
-        return {name: plain(value) for name, value in self.get_params().items() if name not in RUNTIME}
+    def _resolve(self, shape: tuple[int, ...], n: int, sparse: bool = False) -> Any:
+        """The settings of a fit on ``n`` samples of ``shape``; raises ``InputError`` for what cannot be fitted."""
+        self._check_counts(n)
+        params = self.get_params()
+        return validated(self.settings, {name: as_json(params[name]) for name in self.settings.model_fields})
+
+    @classmethod
+    def _check_stored(cls, settings: dict[str, Any], shape: tuple[int, ...]) -> Any:
+        """The settings of a file, if they can be those of a fit on samples of ``shape``."""
+        return validated(cls.settings, settings, "settings.")
 
     @classmethod
     def pretext_settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
         """Those of the settings that decide how the pretext ends, the same for methods that can share one."""
         return {}
 
-    def _settings(self, data: Data) -> dict[str, Any]:
-        """The settings of this fit; raises ``InputError`` for what cannot be fitted, before anything is written."""
-        return self.resolved(data.spec.shape, len(data), sp.issparse(data.X))
+    def _prepare(self, settings: Any, seed: int) -> Any:
+        """Build what ``_fit`` trains; what cannot be built is refused here, before anything is written."""
 
     @abstractmethod
-    def _fit(self, data: Data, context: Context) -> None:
+    def _fit(self, data: Data, settings: Any, prepared: Any, context: Context) -> None:
         """Find the clusters."""
 
     @abstractmethod
@@ -84,16 +94,15 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """All that prediction needs."""
 
     @abstractmethod
-    def _restore(self, tensors: dict[str, Tensor], settings: dict[str, Any]) -> None:
+    def _restore(self, tensors: dict[str, Tensor], settings: Any) -> None:
         """The inverse of ``_state``."""
 
-    @classmethod
-    def _checked_settings(cls, settings: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
-        """The settings of a file, if they can be those of a fit on samples of ``shape``; a method knows its own."""
+    def resolved(self, shape: tuple[int, ...], n: int, sparse: bool = False) -> dict[str, Any]:
+        """The settings of a fit on ``n`` samples of ``shape``, as JSON."""
+        settings: dict[str, Any] = self._resolve(shape, n, sparse).model_dump(mode="json")
         return settings
 
-    def _check(self, shape: tuple[int, ...], n: int) -> None:
-        """Raise ``InputError`` for a parameter that cannot be with ``n`` samples of ``shape``, building nothing."""
+    def _check_counts(self, n: int) -> None:
         found = self.n_clusters is None and self.finds_n_clusters
         if not found and whole_number("n_clusters", self.n_clusters) > n:
             raise InputError(f"n_clusters={self.n_clusters} is more than the {n} samples of X")
@@ -139,18 +148,20 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def _fit_checked(self, X: Any, run: Any, resume: Any, monitor: Callable[[Progress], None]) -> None:
         data = self._data(X, reset=True)
         more = self._data(X.unlabelled, reset=False) if getattr(X, "unlabelled", None) is not None else None
-        self._check(data.spec.shape, len(data))
         self._check_kind(data)
-        self.settings_, self._fitted = self._settings(data), plain(self.get_params())
+        settings = self._resolve(data.spec.shape, len(data), sp.issparse(data.X))
+        self.settings_, self._fitted = settings.model_dump(mode="json"), as_json(self.get_params())
         device, n_workers = devices.choose(self.device), int(self.n_workers)
         folder = Run.of(run, resume) if parallel.rank() == 0 else None  # the first process keeps the run for all
         seed = self._seed(folder.stored("seed") if folder and folder.resuming else None)
         self.seed_ = int(parallel.say(str(seed).encode()))
+        prepared = self._prepare(settings, self.seed_)
         with folder.alone() if folder else nullcontext():
             if folder:
                 self._start(folder, data, more)
             pretext_data = sources.Joined(data, more) if more else None
-            self._fit(data, Context(self.seed_, device, n_workers, folder, monitor, pretext_data))
+            context = Context(self.seed_, device, n_workers, folder, monitor, pretext_data)
+            self._fit(data, settings, prepared, context)
             self.labels_, confidence, self.n_clusters_ = self._assigned(data)
             if not np.isfinite(confidence).all():
                 raise Diverged("the network ended with numbers that are not finite; try a smaller lr")
@@ -189,13 +200,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         content = {"n": len(data), "shape": list(data.spec.shape), "digest": digest(data.X)}
         content |= {"pretext_n": len(more), "pretext_digest": digest(more.X)} if more else {}
         content |= {name: old for name, old in before.items() if same_data(old, str(content.get(name)))}
-        settings = {
-            "method": self.method,
-            "behaviour": self.behaviour,
-            "seed": self.seed_,
-            "settings": self.settings_,
-        }
-        folder.start(settings, self._fitted, content)
+        fit = {"method": self.method, "behaviour": self.behaviour, "seed": self.seed_, "settings": self.settings_}
+        folder.start(fit, self._fitted, content)
 
     def _warn_of_empty_clusters(self) -> None:
         shares = np.bincount(self.labels_, minlength=self.n_clusters_) / len(self.labels_)
@@ -310,7 +316,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
 
 def _check_result(result: NDArray[np.float32]) -> None:
-    """Refuse what was computed, a row a sample, where it is no number."""
+    """Refuse results, one row per sample, that are not finite."""
     if not np.isfinite(result).all():
         row = int(np.flatnonzero(~np.isfinite(result.reshape(len(result), -1)).all(1))[0])
         raise InputError(f"X in row {row} (counting from 0), or the model, is so extreme that the result is infinite")

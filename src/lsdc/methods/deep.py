@@ -1,49 +1,350 @@
-"""What deep methods share: names to parts, the pretext stage, and encoding all samples with a network."""
+"""What a deep method is: a network trained by the one loop, first on a pretext, then on the method's own objective."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import nullcontext
+from copy import deepcopy
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Self
 
+import numpy as np
 import torch
-from pydantic import ValidationError
+from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
 from lsdc import parallel
 from lsdc.data.augment import AUGMENTATIONS, Views, build_views
+from lsdc.data.sampler import Batch
 from lsdc.data.sources import Data
-from lsdc.errors import InputError, shown, unknown
-from lsdc.methods.base import Arrays
+from lsdc.errors import InputError, unknown
+from lsdc.methods.base import Arrays, Estimator
+from lsdc.methods.saving import as_json, load_tensors
 from lsdc.nn.backbone import Backbone
-from lsdc.nn.network import BACKBONES, seeded
+from lsdc.nn.network import BACKBONES, auto_backbone, seeded
 from lsdc.pretext import PRETEXTS
+from lsdc.runs.folder import Run
 from lsdc.training import device as devices
-from lsdc.training.health import Record
-from lsdc.training.loop import Context, train
-from lsdc.training.plan import Frozen, Plan
+from lsdc.training.health import Record, examine
+from lsdc.training.loop import Context, Objective, train
+from lsdc.training.plan import Frozen, Plan, validated
 from lsdc.training.rng import derive
 
 CHUNK = 1024  # samples encoded in one go by a process
-UNFIT = {"image": ("projection",), "vector": ("resnet18", "vgg4", "vgg6", "ricap", "cutmix")}  # parts, by kind of data
-
-T = TypeVar("T")
-S = TypeVar("S", bound=Frozen)
-
-
-def part(kind: str, value: Any, table: Mapping[str, T]) -> T:
-    """A part by its name, or the part itself."""
-    if callable(value):
-        return value  # type: ignore[no-any-return]
-    if not isinstance(value, str) or value not in table:
-        raise unknown(kind, value, table)
-    return table[value]
+UNFIT = {
+    "images": ("projection",),
+    "vectors": ("resnet18", "vgg4", "vgg6", "ricap", "cutmix"),
+}  # parts, by kind of data
+PRETEXT_PLAN = {"optimizer": "adam", "lr": 1e-3, "weight_decay": 0.0, "schedule": "cosine"}
 
 
-def check_kind(parts: Mapping[str, str], shape: tuple[int, ...], unfit: Mapping[str, tuple[str, ...]] = UNFIT) -> None:
-    """Refuse parts that are made for images where there are vectors, and the other way round."""
-    is_image = len(shape) == 3
-    for name, value in parts.items():
-        if value in unfit["image" if is_image else "vector"]:
-            raise InputError(f"{name} {value!r} needs {'vectors' if is_image else 'images'}, got {shape}")
+class Settings(Frozen):
+    """Everything that decides a fit. Parts given as functions appear by their names."""
+
+    n_clusters: PositiveInt
+    n_init: int = Field(1, ge=1, le=10_000)
+    backbone: str
+    width: float = Field(gt=0, le=16)
+    n_frozen: NonNegativeInt = 0
+    augment: str
+    pretext: str
+    pretext_plan: Plan
+    plan: Plan
+
+
+class DeepObjective(ABC):
+    """What a clustering stage minimises; what it keeps of all samples are buffers, so that it is checkpointed."""
+
+    parts: ClassVar[tuple[str, ...]] = ()  # those of the estimator that the constructor is given, by name
+    name = "clustering"
+
+    def __init__(self, network: Any, views: Views, settings: Any, data: Data, context: Context) -> None:
+        self.network, self.views, self.settings = network, views, settings
+        self.data, self.context = data, context
+        self.kept: Any = nn.Module()
+        self.module: nn.Module = nn.ModuleDict({"network": network, "kept": self.kept})
+
+    def keep(self, **tensors: Tensor) -> None:
+        """Buffers, the same on all processes."""
+        for name, tensor in tensors.items():
+            self.kept.register_buffer(name, tensor)
+
+    def rows(self, name: str, batch: Batch) -> Tensor:
+        """The rows of a buffer that belong to the samples ``batch.x``."""
+        buffer: Tensor = getattr(self.kept, name)
+        return buffer[parallel.own(batch.indices, len(batch.indices)).to(buffer.device)]
+
+    def encoded(self) -> tuple[Tensor, Tensor]:
+        """Features and probabilities of all samples, with the network as it is now."""
+        chunks = encode(self.network, self.views, self.data, self.context.device)
+        f, p = (torch.from_numpy(np.concatenate(arrays)) for arrays in zip(*chunks, strict=True))
+        return f.to(self.context.device), p.to(self.context.device)
+
+    def inputs(self) -> Tensor:
+        """All samples as the network is shown them plainly, flattened."""
+        return torch.cat([self.views.plain(x).flatten(1) for x in self.data.chunks()]).to(self.context.device)
+
+    def start(self) -> None:  # noqa: B027, a hook
+        """Where the clusters begin, by what the pretext has learned; a checkpoint of the stage brings its own."""
+
+    def prepare(self, history: list[Record]) -> bool:
+        """What an epoch needs of all samples (see ``training.loop.train``); True if the stage is done."""
+        return False
+
+    @abstractmethod
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        """``loss``, ``shares`` of the clusters, and whatever else is worth a mean over the epoch."""
+
+    def summary(self, record: Record, history: list[Record]) -> Record:
+        return examine(record, history, self.settings.plan.epochs)
+
+    def finish(self, history: list[Record]) -> None:  # noqa: B027, a hook
+        """What is left to do after the training, if anything."""
+
+
+class Prepared(NamedTuple):
+    """What a fit trains, built once and before anything is written."""
+
+    network: Any
+    views: Views
+    pretext: Objective | None
+
+
+class DeepEstimator(Estimator):
+    """Parameters, settings and stages of a deep method. A new one is an objective and a class with these hooks.
+
+    Always: ``method``, its name; ``objective``, its ``DeepObjective``; ``_defaults``, what "auto" means; ``_network``.
+
+    Where they differ: ``takes``, the kinds of data; ``settings``, with more fields; ``parts``, tables of what a name
+    stands for, and ``unfit``, the names that a kind of data excludes; ``pretrained``, the modules of the network that
+    the pretext trains; ``_resolve``, what follows from other settings; ``_epochs``, how long "auto" trains;
+    ``_build_views``, how samples are shown; ``_cluster``, the stages after the pretext.
+    """
+
+    settings: ClassVar[type[Settings]] = Settings
+    objective: ClassVar[type[DeepObjective]]
+    parts: ClassVar[dict[str, Mapping[str, Any]]] = {
+        "backbone": {name: build for name, build in BACKBONES.items() if name != "projection"},  # LSD-C's graph fits it
+        "augment": AUGMENTATIONS,
+        "pretext": PRETEXTS,
+    }
+    unfit: ClassVar[Mapping[str, tuple[str, ...]]] = UNFIT
+    pretrained: ClassVar[tuple[str, ...]] = ("backbone",)
+    n_clusters: int
+    network_: Any
+    _views: Views
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_init: Any = 1,
+        backbone: Any = "auto",
+        width: Any = "auto",
+        augment: Any = "auto",
+        pretext: Any = "auto",
+        pretext_plan: Any = None,
+        epochs: Any = "auto",
+        batch_size: Any = "auto",
+        lr: Any = "auto",
+        random_state: Any = None,
+        device: str = "auto",
+        n_workers: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_init = n_init
+        self.backbone = backbone
+        self.width = width
+        self.augment = augment
+        self.pretext = pretext
+        self.pretext_plan = pretext_plan
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.random_state = random_state
+        self.device = device
+        self.n_workers = n_workers
+
+    # ---- what a method provides ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def _defaults(self, shape: tuple[int, ...], sparse: bool) -> dict[str, Any]:
+        """What "auto" means for samples of a shape: settings, those of the plan, and ``steps`` and ``least`` epochs."""
+
+    @abstractmethod
+    def _network(self, backbone: Backbone, settings: Any) -> nn.Module:
+        """The network that predicts: ``network(x)`` has features ``f`` and probabilities ``p``."""
+
+    def _epochs(self, n: int, batch_size: int, values: dict[str, Any]) -> int:
+        """Epochs of the clustering, where they are left to the method."""
+        return epochs_for(values["steps"], n, batch_size, values["least"])
+
+    def _build_views(self, settings: Any) -> Views:
+        return build_views(self._part("augment", settings), self.spec_.shape)
+
+    # ---- settings -----------------------------------------------------------------------------------------
+
+    def _resolve(self, shape: tuple[int, ...], n: int, sparse: bool = False) -> Any:
+        """The parameters, with "auto" replaced by the method's defaults."""
+        self._check_counts(n)
+        values = {**common_defaults(shape), **self._defaults(shape, sparse)}
+        values |= {k: as_json(v) for k, v in self.get_params().items() if not (is_auto(v) and k in values)}
+        self._check_parts(values, shape)
+        chosen = {name: values[name] for name in Plan.model_fields if name in values}
+        batch_size = validated(Plan, {**chosen, "epochs": 1}).batch_size
+        if is_auto(values["epochs"]):
+            chosen["epochs"] = self._epochs(n, batch_size, values)
+        values["plan"] = validated(Plan, chosen)
+        values["pretext_plan"] = self._resolve_pretext_plan(n, values.get("pretext_batch", batch_size), values)
+        return validated(self.settings, {name: values[name] for name in self.settings.model_fields if name in values})
+
+    def _resolve_pretext_plan(self, n: int, batch_size: int, values: dict[str, Any]) -> Plan:
+        changes = values["pretext_plan"] or {}
+        if not isinstance(changes, dict):
+            raise InputError(f"pretext_plan must be a dict such as {{'epochs': 20}}, got {changes!r}")
+        epochs = epochs_for(values["pretext_steps"], n, batch_size, values["pretext_least"])
+        return validated(Plan, {**PRETEXT_PLAN, "epochs": epochs, "batch_size": batch_size, **changes}, "pretext_plan.")
+
+    @classmethod
+    def _check_parts(cls, names: Mapping[str, Any], shape: tuple[int, ...]) -> None:
+        """Refuse names that stand for nothing, and parts made for images where there are vectors or the reverse."""
+        kind, other = ("images", "vectors") if len(shape) == 3 else ("vectors", "images")
+        for part, table in cls.parts.items():
+            if not is_own(names[part]):
+                known_name(part, names[part], table)
+            if names[part] in cls.unfit[kind]:
+                raise InputError(f"{part} {names[part]!r} needs {other}, got {shape}")
+
+    @classmethod
+    def _check_stored(cls, settings: dict[str, Any], shape: tuple[int, ...]) -> Any:
+        checked = super()._check_stored(settings, shape)
+        cls._check_parts(checked.model_dump(include=set(cls.parts)), shape)
+        return checked
+
+    @classmethod
+    def pretext_settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        names = ("backbone", "width", "augment", "pretext", "pretext_plan")
+        return {**{name: settings[name] for name in names}, "pretrained": cls.pretrained}
+
+    def _part(self, name: str, settings: Any) -> Any:
+        """The function that was given for a part, else its name."""
+        given, known = getattr(self, name, None), getattr(settings, name)
+        if callable(given):
+            return given
+        for value in (given, known):
+            if is_own(value):
+                raise InputError(
+                    f"{name} {value!r} is the name of a function of your own, which no file holds; "
+                    f"give it again: {name}=that function"
+                )
+        return known
+
+    # ---- building, fitting and predicting -----------------------------------------------------------------
+
+    def _build(self, settings: Any, seed: int) -> tuple[Any, Views]:
+        """The network with seeded weights, and how samples are shown to it."""
+        part = self._part("backbone", settings)
+        views = self._build_views(settings)
+        build = part if callable(part) else BACKBONES[part]
+        backbone = seeded(partial(build, views.shape, settings.width), derive(seed, "backbone"))
+        if not isinstance(backbone, Backbone):
+            raise InputError(f"backbone {part!r} must build an lsdc.nn.Backbone, got {type(backbone).__name__}")
+        return seeded(partial(self._network, backbone, settings), derive(seed, "head")), views
+
+    def _prepare(self, settings: Any, seed: int) -> Prepared:
+        parts = {name: self._part(name, settings) for name in self.parts}
+        network, views = self._build(settings, seed)
+        network.backbone.check_frozen(settings.n_frozen)
+        build = parts["pretext"] if callable(parts["pretext"]) else PRETEXTS[parts["pretext"]]
+        more = {name: getattr(network, name) for name in self.pretrained if name != "backbone"}
+        pretext = seeded(partial(build, network.backbone, views, **more), derive(seed, "pretext"))
+        return Prepared(network, views, pretext)
+
+    def _fit(self, data: Data, settings: Any, prepared: Prepared, context: Context) -> None:
+        network, views, pretext = prepared
+        history = train(pretext, context.pretext_data or data, settings.pretext_plan, context) if pretext else []
+        network.backbone.freeze(settings.n_frozen)
+        self.network_, found = self._cluster(network, views, settings, data, context)
+        self._views, self.history_ = views, history + found
+
+    def _cluster(
+        self, network: Any, views: Views, settings: Any, data: Data, context: Context
+    ) -> tuple[Any, list[Record]]:
+        """Train the method's objective from ``n_init`` starts that share the pretext; the best network is kept."""
+        if settings.n_init == 1:
+            return network, self._train(network, views, settings, data, context)[1]
+        shared = self.pretrained if settings.pretext != "none" else ()
+        learned = deepcopy({name: getattr(network, name).state_dict() for name in shared})
+        found = []
+        for i in range(settings.n_init):
+            start = replace(context, seed=derive(context.seed, "start", i)) if i else context
+            if i:
+                network, _ = self._build(settings, start.seed)
+                for name in shared:
+                    getattr(network, name).load_state_dict(learned[name])
+                network.backbone.freeze(settings.n_frozen)
+            objective, history = self._train(network, views, settings, data, start, f"-{i + 1}" if i else "")
+            found.append((confidence(objective, history), network, history))
+        best = max(range(len(found)), key=lambda i: found[i][0])
+        confident = [score[0] for score, _, _ in found]
+        found.append(found.pop(best))  # its records come last
+        history = [record for _, _, records in found for record in records]
+        return found[-1][1], [*history[:-1], *({**last, "starts": confident} for last in history[-1:])]
+
+    def _train(
+        self, network: Any, views: Views, settings: Any, data: Data, context: Context, suffix: str = ""
+    ) -> tuple[DeepObjective, list[Record]]:
+        """One clustering stage from its start to its end."""
+        parts = {part: self._part(part, settings) for part in self.objective.parts}
+        objective = self.objective(network, views, settings, data, context, **parts)
+        objective.name += suffix
+        objective.start()
+        history = train(objective, data, settings.plan, context, objective.prepare)
+        objective.finish(history)
+        return objective, history
+
+    def after_pretext(self, run: Run) -> Self | None:
+        """A copy with the backbone as the pretext of its run left it, to see what the clustering added."""
+        checkpoint = run.read_checkpoint("pretext")
+        if checkpoint is None:
+            return None
+        model = deepcopy(self)
+        weights = checkpoint.weights.items()
+        learned = {name.removeprefix("backbone."): w for name, w in weights if name.startswith("backbone.")}
+        load_tensors(model.network_.backbone, learned)
+        return model
+
+    def _outputs(self, data: Data) -> Arrays:
+        return encode(self.network_, self._views, data, devices.choose(self.device))
+
+    def _state(self) -> dict[str, Tensor]:
+        state: dict[str, Tensor] = self.network_.state_dict()
+        return state
+
+    def _restore(self, tensors: dict[str, Tensor], settings: Any) -> None:
+        own = any(callable(getattr(self, name, None)) for name in self.parts)
+        with nullcontext() if own else torch.device("meta"):  # no memory for sizes that only a file claims
+            self.network_, self._views = self._build(settings, 0)
+        load_tensors(self.network_, tensors)
+        self.network_.eval()
+
+
+def common_defaults(shape: tuple[int, ...]) -> dict[str, Any]:
+    """What "auto" means where a method does not say otherwise."""
+    grey_or_colour = "affine" if shape[0] == 1 else "crop-flip"  # small movements; shifts and mirrors
+    return {
+        "backbone": auto_backbone(shape),
+        "width": 0.25,
+        "augment": grey_or_colour if len(shape) == 3 else "noise",
+        "n_init": 1,
+        "pretext": "none",
+        "pretext_steps": 700,
+        "pretext_least": 10,
+        "optimizer": "adam",
+        "weight_decay": 0.0,
+        "schedule": "cosine",
+    }
 
 
 def is_auto(value: Any) -> bool:
@@ -51,28 +352,30 @@ def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
+def is_own(value: Any) -> bool:
+    """Whether a name is that of a function that was given for a part (see ``as_json``)."""
+    return isinstance(value, str) and ":" in value
+
+
+def known_name(kind: str, value: Any, table: Mapping[str, Any]) -> None:
+    """Refuse a part of an unknown name."""
+    if not isinstance(value, str) or value not in table:
+        raise unknown(kind, value, table)
+
+
 def epochs_for(steps: int, n: int, batch_size: int, least: int = 10) -> int:
     """Epochs enough for a number of steps, and never fewer than ``least``."""
     return max(least, math.ceil(steps / max(n // batch_size, 1)))
 
 
-def validated(settings: Callable[..., S], values: dict[str, Any], prefix: str = "") -> S:
-    """Settings from values; the first bad one is named in one line."""
-    try:
-        return settings(**values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        if first["type"] == "extra_forbidden":
-            raise unknown("setting", prefix + field, [prefix + name for name in settings.model_fields]) from None  # type: ignore[attr-defined]
-        raise InputError(f"{prefix}{field}: {first['msg'].lower()}, got {shown(first['input'])}") from None
-
-
-def validated_plan(values: dict[str, Any], changes: Any, name: str = "pretext_plan") -> Plan:
-    """A plan from values and the changes a user makes to them."""
-    if not isinstance(changes or {}, dict):
-        raise InputError(f"{name} must be a dict such as {{'epochs': 20}}, got {changes!r}")
-    return validated(Plan, {**values, **(changes or {})}, f"{name}.")
+def confidence(objective: DeepObjective, history: list[Record]) -> list[float]:
+    """What tells good starts from bad ones without labels: the share of confident samples; if equal, the lower loss."""
+    _, p = objective.encoded()
+    confident = assigned(p)["confident"].cpu()
+    score = torch.stack([confident, torch.tensor(-history[-1]["loss"] if history else 0.0)])
+    parallel.spread([score])  # rounding must not part the processes
+    found: list[float] = score.tolist()
+    return found
 
 
 @torch.no_grad()
@@ -83,34 +386,12 @@ def assigned(p: Tensor) -> dict[str, Tensor]:
     return {"shares": shares, "confident": (confidence > 0.9).float().mean()}
 
 
-def build_backbone(name: Any, views: Views, width: float, seed: int) -> Backbone:
-    """The backbone for views of a shape, with seeded weights."""
-    build = part("backbone", name, BACKBONES)
-    backbone = seeded(lambda: build(views.shape, width), derive(seed, "backbone"))
-    if not isinstance(backbone, Backbone):
-        raise InputError(f"backbone {name!r} must build an lsdc.nn.Backbone, got {type(backbone).__name__}")
-    return backbone
-
-
-def views_of(augment: Any, shape: tuple[int, ...]) -> Views:
-    """The views for samples of a shape."""
-    part("augment", augment, AUGMENTATIONS)
-    return build_views(augment, shape)
-
-
-def pretrain(backbone: Backbone, pretext: Any, plan: Plan, views: Views, data: Data, context: Context) -> list[Record]:
-    """Train the backbone on the pretext task."""
-    build = part("pretext", pretext, PRETEXTS)
-    objective = seeded(lambda: build(backbone, views), derive(context.seed, "pretext"))
-    return train(objective, context.pretext_data or data, plan, context) if objective is not None else []
-
-
 def encode(network: nn.Module, views: Views, data: Data, device: torch.device) -> Arrays:
-    """Features and probabilities of all samples, part by part, in evaluation mode; processes share the work."""
+    """Features and probabilities of all samples, chunk by chunk, in evaluation mode; processes share the work."""
     devices.place(network, device).eval()
     for block in torch.split(torch.arange(len(data)), CHUNK * parallel.size()):
         x = data.batch(parallel.own(block, len(block)))
         with torch.no_grad():
             output = network(views.plain(devices.move(x, device)))
-        f, p = (parallel.gather(part, len(block)) for part in (output.f, output.p))
+        f, p = (parallel.gather(values, len(block)) for values in (output.f, output.p))
         yield f.cpu().numpy(), p.cpu().numpy()

@@ -12,11 +12,10 @@ from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch
 from lsdc.data.sources import Data
 from lsdc.functional import uniform_over_clusters, whitening
-from lsdc.methods.centres import Centres
-from lsdc.methods.deep import assigned
-from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings
+from lsdc.methods.deep import DeepEstimator, DeepObjective, Settings, assigned
 from lsdc.metrics import nmi
 from lsdc.nn.backbone import Backbone
+from lsdc.nn.centres import Centres
 from lsdc.nn.network import Output, seeded
 from lsdc.parallel import gather, mean, own
 from lsdc.training import device as devices
@@ -27,7 +26,7 @@ from lsdc.training.rng import derive
 COMPONENTS = 1 / 16  # of the features are kept when whitening: the paper's 256 of 4,096
 
 
-class Network(nn.Module):
+class DeepClusterNetwork(nn.Module):
     """Features, whitened to unit length, and their nearest centres; a classifier that only training uses."""
 
     mean: Tensor
@@ -52,12 +51,14 @@ class Network(nn.Module):
         return Output(f, logits, logits.softmax(1))
 
 
-class Alternation(DeepObjective):
+class DeepClusterLoss(DeepObjective):
     """Cross-entropy with the epoch's K-means labels, on samples drawn evenly from the clusters."""
 
-    network: Network
+    network: DeepClusterNetwork
 
-    def __init__(self, network: Network, views: Views, settings: Settings, data: Data, context: Context) -> None:
+    def __init__(
+        self, network: DeepClusterNetwork, views: Views, settings: Settings, data: Data, context: Context
+    ) -> None:
         super().__init__(network, views, settings, data, context)
         self.keep(labels=torch.full((len(data),), -1), agreement=torch.zeros(()))
 
@@ -84,6 +85,10 @@ class Alternation(DeepObjective):
         labels = torch.from_numpy(lloyd.labels_).long().to(f.device)
         self.network.centres.move_to(white, labels)
         return labels
+
+    def finish(self, history: list[Record]) -> None:
+        """A last K-means, from more starts."""
+        self.cluster(len(history), n_init=20)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         n = len(batch.indices)
@@ -115,7 +120,7 @@ class DeepCluster(DeepEstimator):
         Self-supervised pretraining, none by default, and changes to its training.
     epochs : int or "auto"
         Passes over the data, each with new labels.
-    batch_size, lr, random_state, device, n_workers
+    n_init, batch_size, lr, random_state, device, n_workers
         As those of ``LSDC``.
 
     Attributes
@@ -125,22 +130,17 @@ class DeepCluster(DeepEstimator):
     n_clusters_ : int
         The number of clusters.
     history_ : list of dict
-        One record an epoch.
+        One record per epoch.
     network_ : Network
         The trained network, with the whitening and the centres.
     """
 
     method = "deepcluster"
+    objective = DeepClusterLoss
 
-    def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
+    def _defaults(self, shape: tuple[int, ...], sparse: bool) -> dict[str, Any]:
         sgd = {"optimizer": "sgd", "lr": 0.02, "weight_decay": 1e-5, "schedule": "constant"}
         return {**sgd, "batch_size": 64, "steps": 500, "least": 15}
 
     def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
-        return Network(backbone, settings.n_clusters)
-
-    def _objective(self, network: Any, views: Views, settings: Any, data: Data, context: Context) -> DeepObjective:
-        return Alternation(network, views, settings, data, context)
-
-    def _finish(self, objective: Any, history: list[Record]) -> None:
-        objective.cluster(len(history), n_init=20)
+        return DeepClusterNetwork(backbone, settings.n_clusters)

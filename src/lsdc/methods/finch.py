@@ -1,10 +1,11 @@
 """FINCH: first neighbours linked, clusters replaced by their means, until one is left. No training, no parameters."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import PositiveInt
 from torch import Tensor
 
 from lsdc.data.sources import Data
@@ -12,9 +13,17 @@ from lsdc.errors import InputError, unknown
 from lsdc.functional import cut, finch_partitions, natural, nearest_among
 from lsdc.functional.neighbours import METRICS
 from lsdc.methods.base import Arrays, Estimator
-from lsdc.methods.persist import match
+from lsdc.methods.saving import check_tensors
 from lsdc.training import device as devices
 from lsdc.training.loop import Context
+from lsdc.training.plan import Frozen
+
+
+class Settings(Frozen):
+    """The settings of FINCH."""
+
+    n_clusters: PositiveInt | None
+    metric: Literal["cosine", "l2"]
 
 
 class FINCH(Estimator):
@@ -47,6 +56,7 @@ class FINCH(Estimator):
     """
 
     method = "finch"
+    settings = Settings
     finds_n_clusters = True
 
     def __init__(
@@ -57,25 +67,20 @@ class FINCH(Estimator):
         self.random_state = random_state
         self.device = device
 
-    @classmethod
-    def _checked_settings(cls, settings: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
-        if settings.keys() != {"n_clusters", "metric"} or settings["metric"] not in METRICS:
-            raise InputError("the settings are not those of FINCH")
-        return settings
-
-    def _check(self, shape: tuple[int, ...], n: int) -> None:
-        super()._check(shape, n)
+    def _resolve(self, shape: tuple[int, ...], n: int, sparse: bool = False) -> Settings:
         if self.metric not in METRICS:
             raise unknown("metric", self.metric, METRICS)
+        settings: Settings = super()._resolve(shape, n, sparse)
+        return settings
 
-    def _fit(self, data: Data, context: Context) -> None:
+    def _fit(self, data: Data, settings: Settings, prepared: None, context: Context) -> None:
         self._samples = torch.cat([x.flatten(1) for x in data.chunks()])  # to the bit what prediction will see
         f = self._samples.to(context.device)
-        partitions = finch_partitions(f, self.metric)
-        if self.n_clusters is None:
+        partitions = finch_partitions(f, settings.metric)
+        if settings.n_clusters is None:
             assigned = partitions[natural(partitions)].labels
         else:
-            assigned = cut(f, partitions, self.n_clusters, self.metric)
+            assigned = cut(f, partitions, settings.n_clusters, settings.metric)
         self._clusters = assigned.cpu()
         self.partitions_: list[NDArray[np.int64]] = [partition.labels.cpu().numpy() for partition in partitions]
         self.history_ = []
@@ -93,14 +98,14 @@ class FINCH(Estimator):
         hierarchy = torch.from_numpy(np.stack(self.partitions_))
         return {"samples": self._samples, "clusters": self._clusters, "partitions": hierarchy}
 
-    def _restore(self, tensors: dict[str, Tensor], settings: dict[str, Any]) -> None:
+    def _restore(self, tensors: dict[str, Tensor], settings: Settings) -> None:
         n, levels = len(self.labels_), len(tensors.get("partitions", ()))
         wanted = {
             "samples": torch.empty(n, self.n_features_in_, device="meta"),
             "clusters": torch.empty(n, dtype=torch.int64, device="meta"),
             "partitions": torch.empty(levels, n, dtype=torch.int64, device="meta"),
         }
-        match(tensors, wanted)
+        check_tensors(tensors, wanted)
         if tensors["clusters"].min() < 0 or int(tensors["clusters"].max()) + 1 != self.n_clusters_:
             raise InputError("the clusters of the samples are impossible")
         self._samples, self._clusters = tensors["samples"], tensors["clusters"]

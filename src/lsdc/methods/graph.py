@@ -4,7 +4,6 @@ import warnings
 from typing import Any
 
 import torch
-from pydantic import Field, PositiveInt
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
@@ -18,7 +17,7 @@ from lsdc.nn.classifiers import FORMS, IMAGE_FORMS, Classifiers
 from lsdc.nn.network import Network
 from lsdc.training.health import Record, examine
 from lsdc.training.loop import Context, train
-from lsdc.training.plan import Frozen, Plan
+from lsdc.training.plan import Plan
 from lsdc.training.rng import derive, generator
 
 EPOCH = 10_240  # pairs at least, so that small data has no epochs of one step
@@ -29,14 +28,6 @@ ENTROPY = 0.8  # its weight when classifiers are compared: with 1 halves of a la
 CLASSIFIERS = Plan(epochs=20, batch_size=512, optimizer="adam", lr=3e-2, weight_decay=0.0, schedule="cosine")
 LATER = 10**9  # nothing is warned of in the first half: what starts lack is still to come
 REMEDIES = {"collapsed": "a larger n_init, or neighbours='batch'", "dead": "a larger n_init, or another random_state"}
-
-
-class Graph(Frozen):
-    """The neighbour graph, the walks on it, and how many classifiers are trained on them."""
-
-    k: PositiveInt
-    walk: PositiveInt = Field(3, le=1000)
-    n_init: int = Field(ge=1, le=10_000)
 
 
 @torch.no_grad()
@@ -100,7 +91,7 @@ class ClassifierTraining:
         self, name: str, f: Tensor, neighbours: Tensor, settings: Any, seed: int, views: Tensor | None = None
     ) -> None:
         self.name, self.settings, self.plan = name, settings, settings.plan if views is None else CLASSIFIERS
-        start = starts(f, settings.graph.n_init, settings.n_clusters, seed)
+        start = starts(f, settings.n_init, settings.n_clusters, seed)
         self.classifiers = Classifiers(start, forms=FORMS if views is None else IMAGE_FORMS)
         self.kept: Any = nn.Module()  # made again where a run goes on, so not in its checkpoints
         self.kept.register_buffer("features", f, persistent=False)
@@ -118,7 +109,7 @@ class ClassifierTraining:
         return f
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        most, n, f = self.settings.graph.walk, len(batch.indices), self.kept.features
+        most, n, f = self.settings.walk, len(batch.indices), self.kept.features
         i = (parallel.own(batch.indices, n) % len(f)).to(f.device)
         j = walk(self.kept.neighbours, i, draw(torch.rand, (len(i), 1 + most), batch.rng).to(f.device))
         p, q = (self.classifiers(self.seen(ends, batch.rng)) for ends in (i, j))
@@ -141,7 +132,7 @@ def fit_vectors(network: Network, data: Data, settings: Any, context: Context) -
     parallel.spread(list(directions.buffers()))  # rounding must not part the processes
     with torch.no_grad():
         f = network.backbone(x)
-        neighbours = nearest(directions.compared(x), min(settings.graph.k, len(f) - 1), "l2").indices
+        neighbours = nearest(directions.compared(x), min(settings.k, len(f) - 1), "l2").indices
     stage = ClassifierTraining("clustering", f, neighbours, settings, context.seed)
     history = train(stage, stage.data, settings.plan, context)
     head: Any = network.head

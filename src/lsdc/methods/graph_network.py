@@ -67,7 +67,7 @@ class Encoder:
         head: Any = self.network.head
         axes = principal_axes(f, head[0].eps, derive(self.context.seed, "axes"))
         parallel.spread(axes)
-        k = min(self.settings.graph.k, len(f) - 1)
+        k = min(self.settings.k, len(f) - 1)
         return axes, nearest(nn.functional.normalize(axes.of(f)), k, "l2").indices
 
     def classify(self, name: str) -> tuple[Classifiers, Axes, list[Record]]:
@@ -110,7 +110,7 @@ class NetworkTraining:
         n = min(len(encoder.data), SAMPLES)
         self.kept: Any = nn.Module()
         self.kept.register_buffer("sample", torch.zeros(n, dtype=torch.long))
-        self.kept.register_buffer("neighbours", torch.zeros(n, min(settings.graph.k, n - 1), dtype=torch.long))
+        self.kept.register_buffer("neighbours", torch.zeros(n, min(settings.k, n - 1), dtype=torch.long))
         parts = {"backbone": encoder.network.backbone, "norm": head[0], "classifiers": self.classifiers}
         self.module: Any = nn.ModuleDict({**parts, "kept": self.kept})
         self.data = Pairs(NETWORK_STEPS * settings.plan.batch_size)
@@ -124,7 +124,7 @@ class NetworkTraining:
         return False
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        most, n = self.settings.graph.walk, len(batch.indices)
+        most, n = self.settings.walk, len(batch.indices)
         rows, device = len(batch.x), self.kept.sample.device
         u = draw(torch.rand, (rows, 2 + most), batch.rng).to(device)
         i = (u[:, -1] * len(self.kept.sample)).long()

@@ -2,22 +2,33 @@
 
 from typing import Any
 
-from lsdc.methods.dec import DEC, WARMUP, Refinement
+from torch import Tensor, nn
+
+from lsdc.methods.autoencoder import WARMUP, AutoencoderEstimator
+from lsdc.methods.dec import DECLoss, DECNetwork
+from lsdc.methods.deep import Settings
+from lsdc.nn.backbone import Backbone
+from lsdc.parallel import mean
+from lsdc.pretext import decode
+
+GAMMA = 0.1  # weight of the clustering term
 
 
-class Preserving(Refinement):
+class IDECLoss(DECLoss):
     """MSE of the reconstruction + 0.1 KL(P || Q)."""
 
-    weight = 0.1
-    rebuilds = True
+    def total(self, kl: Tensor, z: Tensor, x: Tensor, n: int) -> dict[str, Tensor]:
+        error = nn.functional.mse_loss(decode(self.network.decoder, z), x.flatten(1))
+        rebuilt = mean(error, len(x), n)
+        return {"loss": rebuilt + GAMMA * kl, "kl": kl, "rebuilt": rebuilt}
 
 
-class IDEC(DEC):
+class IDEC(AutoencoderEstimator):
     """Clusters of an autoencoder's codes, refined while the samples can still be rebuilt from them.
 
     Parameters
     ----------
-    n_clusters, width, pretext_plan, epochs, batch_size, lr, random_state, device, n_workers
+    n_clusters, n_init, width, pretext_plan, epochs, batch_size, lr, random_state, device, n_workers
         As those of ``DEC``.
 
     Attributes
@@ -27,7 +38,11 @@ class IDEC(DEC):
     """
 
     method = "idec"
-    objective = Preserving
+    objective = IDECLoss
 
-    def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
-        return {**super()._defaults(shape), "optimizer": "adam", "lr": 1e-3, "warmup": WARMUP}
+    def _defaults(self, shape: tuple[int, ...], sparse: bool) -> dict[str, Any]:
+        adam = {"optimizer": "adam", "lr": 1e-3, "warmup": WARMUP}
+        return {**super()._defaults(shape, sparse), **adam, "steps": 500, "least": 20}
+
+    def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
+        return DECNetwork(backbone, settings.n_clusters)

@@ -10,38 +10,16 @@ from torch import Tensor, nn
 
 from lsdc.data.augment import Augment, Views
 from lsdc.data.sampler import Batch
-from lsdc.data.sources import Data
 from lsdc.functional import iic_loss, sobel
-from lsdc.methods.deep import assigned
-from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings
+from lsdc.methods.deep import DeepEstimator, DeepObjective, Settings, assigned
 from lsdc.nn.backbone import Backbone
-from lsdc.nn.network import Network, normed_logits
+from lsdc.nn.heads import ManyHeads
+from lsdc.nn.network import Network
 from lsdc.parallel import gather
 from lsdc.training.health import Record
-from lsdc.training.loop import Context
-
-N_HEADS = 5  # of each kind, from different starts
-GAIN = 4.0  # of the heads' batch norm at the start: predictions sharp enough to learn from each other
-OVER = 5  # times as many clusters in the overclustering heads (MNIST: 50)
 
 
-class Heads(nn.Module):
-    """Five heads with K clusters and five with more; the best of the first is the one that predicts."""
-
-    best: Tensor
-
-    def __init__(self, n_features: int, n_clusters: int) -> None:
-        super().__init__()
-        self.main = nn.ModuleList(normed_logits(n_features, n_clusters, GAIN) for _ in range(N_HEADS))
-        self.over = nn.ModuleList(normed_logits(n_features, OVER * n_clusters, GAIN) for _ in range(N_HEADS))
-        self.register_buffer("best", torch.zeros((), dtype=torch.long))
-
-    def forward(self, f: Tensor) -> Tensor:
-        logits: Tensor = self.main[int(self.best)](f)
-        return logits
-
-
-class MutualInformation(DeepObjective):
+class IICLoss(DeepObjective):
     """-I(z, z') of the plain and the augmented view, mean over the heads of one kind; the kinds take turns by epoch."""
 
     network: Network
@@ -67,6 +45,9 @@ class MutualInformation(DeepObjective):
             self.network.head.best.fill_(int(np.argmin(records[-1])))  # type: ignore[operator]
         return False
 
+    def finish(self, history: list[Record]) -> None:
+        self.prepare(history)
+
 
 class IIC(DeepEstimator):
     """Clusters by the mutual information between the predictions of two views.
@@ -85,7 +66,7 @@ class IIC(DeepEstimator):
         Self-supervised pretraining, none by default, and changes to its training.
     epochs : int or "auto"
         Passes over the data, by turns for the one and the other kind of heads.
-    batch_size, lr, random_state, device, n_workers
+    n_init, batch_size, lr, random_state, device, n_workers
         As those of ``LSDC``.
 
     Attributes
@@ -95,33 +76,28 @@ class IIC(DeepEstimator):
     n_clusters_ : int
         The number of clusters.
     history_ : list of dict
-        One record an epoch; ``main`` or ``over`` are the losses of the heads that were trained.
+        One record per epoch; ``main`` or ``over`` are the losses of the heads that were trained.
     network_ : Network
         The trained network.
     """
 
     method = "iic"
+    objective = IICLoss
     takes = ("images", "dense vectors")
 
-    def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
+    def _defaults(self, shape: tuple[int, ...], sparse: bool) -> dict[str, Any]:
         network = {} if len(shape) == 3 else {"backbone": "mlp-norm"}
         return {**network, "lr": 1e-3, "batch_size": 256, "steps": 350, "least": 16}
 
-    def _show(self, settings: Settings) -> Views:
+    def _build_views(self, settings: Settings) -> Views:
         """Colour images are shown by their edges, so that colour alone makes no cluster."""
-        views = super()._show(settings)
+        views = super()._build_views(settings)
         if len(views.shape) == 1 or views.shape[0] == 1:
             return views
         return Views((2, *views.shape[1:]), partial(_edges, views.plain), partial(_edges_of, views.augment))
 
     def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
-        return Network(backbone, Heads(backbone.n_features, settings.n_clusters))
-
-    def _objective(self, network: Any, views: Views, settings: Any, data: Data, context: Context) -> DeepObjective:
-        return MutualInformation(network, views, settings, data, context)
-
-    def _finish(self, objective: Any, history: list[Record]) -> None:
-        objective.prepare(history)
+        return Network(backbone, ManyHeads(backbone.n_features, settings.n_clusters))
 
 
 def _edges(plain: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:

@@ -9,8 +9,7 @@ from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch, draw
 from lsdc.data.sources import Data
 from lsdc.functional import information_loss, local_radius, vat_loss
-from lsdc.methods.deep import assigned
-from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings
+from lsdc.methods.deep import DeepEstimator, DeepObjective, Settings, assigned
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.network import Network
 from lsdc.nn.norm import frozen_statistics
@@ -22,7 +21,7 @@ FIRST = 4.0  # radii long is the random step: as far as that neighbour, as the a
 NEIGHBOUR = 10  # the radius of a sample is a quarter of the distance to this neighbour
 
 
-class InformationMaximisation(DeepObjective):
+class IMSATLoss(DeepObjective):
     """R_VAT + 0.1 (H(Y|X) - 4 H(Y)); each sample is perturbed within its own radius."""
 
     def __init__(self, network: nn.Module, views: Views, settings: Settings, data: Data, context: Context) -> None:
@@ -63,7 +62,7 @@ class IMSAT(DeepEstimator):
         Self-supervised pretraining, none by default, and changes to its training.
     epochs : int or "auto"
         Passes over the data.
-    batch_size, lr, random_state, device, n_workers
+    n_init, batch_size, lr, random_state, device, n_workers
         As those of ``LSDC``.
 
     Attributes
@@ -73,15 +72,16 @@ class IMSAT(DeepEstimator):
     n_clusters_ : int
         The number of clusters.
     history_ : list of dict
-        One record an epoch: the losses, clusters alive, confidence.
+        One record per epoch: the losses, clusters alive, confidence.
     network_ : Network
         The trained network.
     """
 
     method = "imsat"
     behaviour = 2  # the start of the weights
+    objective = IMSATLoss
 
-    def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
+    def _defaults(self, shape: tuple[int, ...], sparse: bool) -> dict[str, Any]:
         training = {"lr": 2e-3, "schedule": "constant", "batch_size": 250, "steps": 350, "least": 50}
         return {"backbone": "mlp-norm", "width": 0.5, "augment": "none", **training}
 
@@ -92,9 +92,6 @@ class IMSAT(DeepEstimator):
             for layer in (m for m in backbone.modules() if isinstance(m, nn.Linear)):
                 start(layer, 0.1)  # quick to move under batch norm
         return Network(backbone, head)
-
-    def _objective(self, network: Any, views: Views, settings: Any, data: Data, context: Context) -> DeepObjective:
-        return InformationMaximisation(network, views, settings, data, context)
 
 
 def start(layer: nn.Linear, scale: float) -> None:

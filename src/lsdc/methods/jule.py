@@ -20,9 +20,9 @@ from lsdc.functional import (
     triplet_loss,
     triplets,
 )
-from lsdc.methods.centres import Centres
-from lsdc.methods.neural import DeepEstimator, DeepObjective, Settings
+from lsdc.methods.deep import DeepEstimator, DeepObjective, Settings
 from lsdc.nn.backbone import Backbone
+from lsdc.nn.centres import Centres
 from lsdc.nn.network import Output
 from lsdc.parallel import gather, own
 from lsdc.training import device as devices
@@ -34,7 +34,7 @@ N_NEGATIVES = 20
 RATE = 0.9  # the share of the clusters that a period merges away
 
 
-class Network(nn.Module):
+class JULENetwork(nn.Module):
     """Features of unit length, and their nearest centres."""
 
     def __init__(self, backbone: Backbone, n_clusters: int) -> None:
@@ -66,12 +66,12 @@ def merged(f: Tensor, labels: Tensor, n_clusters: int, last: bool) -> Tensor:
     return merge_clusters(sparse_affinity(f), labels, n_clusters, least=least)
 
 
-class Unrolling(DeepObjective):
+class JULELoss(DeepObjective):
     """The triplet loss of the period's clusters, with a member of its cluster beside every sample of a batch."""
 
-    network: Network
+    network: JULENetwork
 
-    def __init__(self, network: Network, views: Views, settings: Settings, data: Data, context: Context) -> None:
+    def __init__(self, network: JULENetwork, views: Views, settings: Settings, data: Data, context: Context) -> None:
         super().__init__(network, views, settings, data, context)
         periods = math.log(max(len(data) / (4 * settings.n_clusters), 2)) / math.log(1 / (1 - RATE))
         self.period = math.ceil(settings.plan.epochs / math.ceil(periods))  # first neighbours make about n/4 clusters
@@ -87,7 +87,7 @@ class Unrolling(DeepObjective):
             self.kept.clusters.fill_(target)
         return False
 
-    def settle(self) -> None:
+    def finish(self, history: list[Record]) -> None:
         """Centres of the last clusters, merged on if there are still too many."""
         f, _ = self.encoded()
         self.network.centres.move_to(f, merged(f, self.kept.labels, self.settings.n_clusters, last=True))
@@ -123,7 +123,7 @@ class JULE(DeepEstimator):
         Self-supervised pretraining, none by default, and changes to its training.
     epochs : int or "auto"
         Passes over the data, in as many periods as merging 90 % of the clusters at a time takes.
-    batch_size, lr, random_state, device, n_workers
+    n_init, batch_size, lr, random_state, device, n_workers
         As those of ``LSDC``.
 
     Attributes
@@ -133,24 +133,19 @@ class JULE(DeepEstimator):
     n_clusters_ : int
         The number of clusters.
     history_ : list of dict
-        One record an epoch; ``clusters`` says how many there were.
+        One record per epoch; ``clusters`` says how many there were.
     network_ : Network
         The trained network, with the centres.
     """
 
     method = "jule"
     behaviour = 3  # outliers; contrast
+    objective = JULELoss
     takes = ("images", "dense vectors")
 
-    def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
+    def _defaults(self, shape: tuple[int, ...], sparse: bool) -> dict[str, Any]:
         sgd = {"optimizer": "sgd", "lr": 0.01, "weight_decay": 5e-5, "schedule": "constant"}
         return {**sgd, "augment": "none", "batch_size": 100, "steps": 130, "least": 8}
 
     def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
-        return Network(backbone, settings.n_clusters)
-
-    def _objective(self, network: Any, views: Views, settings: Any, data: Data, context: Context) -> DeepObjective:
-        return Unrolling(network, views, settings, data, context)
-
-    def _finish(self, objective: Any, history: list[Record]) -> None:
-        objective.settle()
+        return JULENetwork(backbone, settings.n_clusters)

@@ -10,16 +10,15 @@ from torch import Tensor
 
 from lsdc.data.sources import Data, flat
 from lsdc.errors import InputError
-from lsdc.methods.base import Arrays, Estimator, whole_number
-from lsdc.methods.centres import centre_logits
-from lsdc.methods.deep import validated
-from lsdc.methods.persist import match
+from lsdc.methods.base import Arrays, Estimator
+from lsdc.methods.saving import check_tensors
+from lsdc.nn.centres import centre_logits
 from lsdc.training.loop import Context
 from lsdc.training.plan import Frozen
 from lsdc.training.rng import derive
 
 
-class Starts(Frozen):
+class Settings(Frozen):
     """The settings of K-means."""
 
     n_clusters: PositiveInt
@@ -53,6 +52,7 @@ class KMeans(Estimator):
     """
 
     method = "kmeans"
+    settings = Settings
     n_clusters: int
 
     def __init__(
@@ -63,18 +63,10 @@ class KMeans(Estimator):
         self.random_state = random_state
         self.device = device
 
-    @classmethod
-    def _checked_settings(cls, settings: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
-        return validated(Starts, settings, "settings.").model_dump()
-
-    def _check(self, shape: tuple[int, ...], n: int) -> None:
-        super()._check(shape, n)
-        whole_number("n_init", self.n_init)
-
-    def _fit(self, data: Data, context: Context) -> None:
+    def _fit(self, data: Data, settings: Settings, prepared: None, context: Context) -> None:
         f = flat(data)
         seed = derive(context.seed, "kmeans") % 2**32
-        lloyd = Lloyd(self.n_clusters, n_init=self.n_init, random_state=seed).fit(f)
+        lloyd = Lloyd(settings.n_clusters, n_init=settings.n_init, random_state=seed).fit(f)
         self.cluster_centers_ = lloyd.cluster_centers_.astype(np.float32)
         self.variance_ = np.float32(max(lloyd.inertia_ / np.prod(f.shape), 1e-12))
         self.history_ = []
@@ -89,9 +81,9 @@ class KMeans(Estimator):
     def _state(self) -> dict[str, Tensor]:
         return {"centres": torch.from_numpy(self.cluster_centers_), "variance": torch.tensor(self.variance_)}
 
-    def _restore(self, tensors: dict[str, Tensor], settings: dict[str, Any]) -> None:
-        shape = (settings["n_clusters"], self.n_features_in_)
-        match(tensors, {"centres": torch.empty(shape, device="meta"), "variance": torch.empty(())})
+    def _restore(self, tensors: dict[str, Tensor], settings: Settings) -> None:
+        shape = (settings.n_clusters, self.n_features_in_)
+        check_tensors(tensors, {"centres": torch.empty(shape, device="meta"), "variance": torch.empty(())})
         if tensors["variance"] <= 0:
             raise InputError("the variance of the clusters must be positive")
         self.cluster_centers_ = tensors["centres"].clone().numpy()

@@ -1,76 +1,136 @@
 """LSD-C: linearly separable deep clusters. The training step is the paper's sections 3.2 to 3.4 on one screen."""
 
-from functools import partial
-from typing import Any
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from pydantic import Field, PositiveInt, model_validator
 from sklearn.decomposition import TruncatedSVD
 from torch import Tensor, nn
 
 from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch
 from lsdc.data.sources import Data, flat
+from lsdc.errors import InputError
 from lsdc.functional import (
     COMPOSITIONS,
+    SCORES,
+    SIMILARITIES,
     balance_loss,
+    closest,
     consistency_loss,
+    knn,
     mix_targets,
     none,
     pair_loss,
     positive_weight,
     rampup,
 )
-from lsdc.methods.deep import assigned, build_backbone, part, pretrain, views_of
-from lsdc.methods.graph import fit_vectors
-from lsdc.methods.graph_network import fit_images
-from lsdc.methods.memory import Memory
-from lsdc.methods.settings import Settings, bind_similarity, maturity, resolve, stored, with_functions
-from lsdc.methods.trained import NetworkEstimator
-from lsdc.nn.network import HEADS, Network, seeded
+from lsdc.methods import deep
+from lsdc.methods.deep import UNFIT, DeepEstimator, DeepObjective, assigned, is_auto
+from lsdc.methods.graph import fit_vectors, pairs_of_an_epoch
+from lsdc.methods.graph_network import fit_images, network_epochs
+from lsdc.nn.backbone import Backbone
+from lsdc.nn.heads import HEADS
+from lsdc.nn.memory import Memory
+from lsdc.nn.network import BACKBONES, Network
+from lsdc.nn.projection import FEW_FEATURES
 from lsdc.parallel import gather, own, spread
-from lsdc.pretext import PRETEXTS
 from lsdc.training.health import Record, examine
-from lsdc.training.loop import Context, train
+from lsdc.training.loop import Context
 from lsdc.training.rng import derive
 
+SHARES = (0.2, 0.8)  # an automatic k, as a share of N/K, for young and for mature clusters (decision 3)
+INPUT_SHARE = 1.2  # the same where the inputs are compared, which do not mature (decision 32)
+N_DIRECTIONS = 20  # of the inputs, for space="inputs" (decision 32)
+NEIGHBOURS = 10  # of a sample in the graph of all samples
+N_INIT = 20  # classifiers side by side, fewer for more than a hundred clusters
+STEPS = {("batch", "image"): 500, ("batch", "vector"): 200, ("graph", "vector"): 600}  # ten epochs at least
+PRETEXT_STEPS = {"image": 700, "vector": 300}
+BATCH_SIZE = {("batch", "vector"): 256, ("batch", "image"): 256, ("graph", "vector"): 512, ("graph", "image"): 128}
+LR = {("batch", "vector"): 1e-3, ("batch", "image"): 1e-3, ("graph", "vector"): 3e-2, ("graph", "image"): 1e-3}
 REMEDIES = {
     "collapsed": "a smaller lr or weight_decay, a larger balance, or another pretext",
     "dead": "a larger balance, a k nearer to pool / n_clusters, or another random_state",
 }
-N_DIRECTIONS = 20  # of the inputs, for space="inputs" (decision 32)
+# whoever changes one of these asks for labels made within a batch, as in the paper ...
+IN_BATCH: dict[str, Any] = {
+    **dict.fromkeys(("similarity", "space", "composition", "rampup", "balance", "head"), "auto"),
+    **{"tau": None, "temperature": 1.0, "pool": 1024, "consistency": 5.0, "weighted": True},
+}
+# ... and where samples are vectors, one of these asks for the network of the paper
+OF_NETWORK: dict[str, Any] = {
+    **dict.fromkeys(("backbone", "width", "n_frozen", "pretext", "augment"), "auto"),
+    "pretext_plan": None,
+}
 
 
-class Clustering:
-    """The objective of the clustering stage (section 3.4)."""
+class Settings(deep.Settings):
+    """Everything that decides a fit of LSD-C."""
 
-    name = "clustering"
+    neighbours: Literal["graph", "batch"]
+    k: PositiveInt | None
+    walk: PositiveInt = Field(3, le=1000)
+    similarity: str
+    tau: float | None
+    temperature: float = Field(gt=0, le=1e6)
+    space: Literal["features", "predictions", "inputs"]
+    pool: int = Field(ge=0, le=2**20)
+    composition: str
+    consistency: float = Field(ge=0, le=1e6)
+    rampup: float = Field(ge=0, le=1e9)
+    weighted: bool
+    balance: float = Field(ge=0, le=1e6)
+    head: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_groups(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Files of format 1 hold groups of settings."""
+        names = ("labelling", "architecture", "graph")
+        labelling, architecture, graph = (values.get(name) for name in names)
+        if not (isinstance(labelling, dict) and isinstance(architecture, dict) and isinstance(graph, dict | None)):
+            return values
+        rest = {name: value for name, value in values.items() if name not in names}
+        source = {"neighbours": "graph", **graph} if graph else {"neighbours": "batch", "n_init": 1}
+        return {**rest, **labelling, **architecture, **source}
+
+
+class LSDCLoss(DeepObjective):
+    """The pair loss with labels made within a batch, and the consistency of two composed views (section 3.4)."""
+
+    network: Network
+    parts = ("similarity", "composition")
 
     def __init__(
         self,
         network: Network,
         views: Views,
+        settings: Settings,
+        data: Data,
+        context: Context,
         similarity: Any,
         composition: Any,
-        settings: Settings,
-        directions: Tensor | None = None,
     ) -> None:
-        labelling = settings.labelling
-        self.directions = directions
-        self.settings, self.network, self.views = settings, network, views
-        self.similarity = bind_similarity(similarity, labelling, settings.n_clusters)
-        self.compose = part("composition", composition, COMPOSITIONS)
-        n_values = network.backbone.n_features if labelling.space == "features" else settings.n_clusters
-        n_values = n_values if directions is None else directions.shape[1]
-        self.memory = Memory(max(0, labelling.pool - settings.plan.batch_size), n_values)
-        self.module: nn.Module = nn.ModuleDict({"network": network, "memory": self.memory})
+        super().__init__(network, views, settings, data, context)
+        self.similarity = bind_similarity(similarity, settings)
+        self.compose = composition if callable(composition) else COMPOSITIONS[composition]
+        n_values = network.backbone.n_features if settings.space == "features" else settings.n_clusters
+        self.directions: Tensor | None = None
+        if settings.space == "inputs":
+            self.directions = leading_directions(data, context.seed)
+            spread([self.directions])  # rounding must not part the processes
+            n_values = self.directions.shape[1]
+        self.memory = self.kept.memory = Memory(max(0, settings.pool - settings.plan.batch_size), n_values)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         net, rng, n = self.network, batch.rng, len(batch.indices)
         x, x1, x2 = self.views.plain(batch.x), self.views.augment(batch.x, rng), self.views.augment(batch.x, rng)
         f, logits, p = net(x)
-        everyone = gather(f.detach(), n)
-        A = self.label(self.compared(x, everyone, logits.detach(), n), batch)
+        f = gather(f.detach(), n)
+        A = self.label(self.compared(x, f, logits.detach(), n), batch)
         (x1, x2), sigma, w = self.composed((x1, x2), batch)
         p1 = net(x1).p
         p2 = net(x2).p if self.settings.consistency else p1
@@ -81,7 +141,7 @@ class Clustering:
         omega = rampup(batch.t, self.settings.rampup, self.settings.consistency)
         balance = self.settings.balance * (1 - maturity(batch.t / self.settings.plan.epochs))
         loss = pair + omega * consistency + balance * balance_loss(p)
-        return {"loss": loss, "pair": pair, "consistency": consistency, **watched(everyone, p, A)}
+        return {"loss": loss, "pair": pair, "consistency": consistency, **watched(f, p, A)}
 
     def composed(self, views: tuple[Tensor, ...], batch: Batch) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
         """Composed samples of the whole batch, of which each process goes on with its rows."""
@@ -91,11 +151,11 @@ class Clustering:
         views, sigma, w = self.compose(tuple(gather(x, n) for x in views), batch.rng)
         return tuple(own(x, n) for x in views), sigma, w
 
-    def compared(self, x: Tensor, everyone: Tensor, logits: Tensor, n: int) -> Tensor:
+    def compared(self, x: Tensor, f: Tensor, logits: Tensor, n: int) -> Tensor:
         """Where neighbours are looked for: features, predictions, or the inputs' leading directions by angle."""
         if self.directions is not None:
             return gather(nn.functional.normalize(x @ self.directions.to(x.device), dim=1), n)
-        return everyone if self.settings.labelling.space == "features" else gather(logits, n)
+        return f if self.settings.space == "features" else gather(logits, n)
 
     def label(self, f: Tensor, batch: Batch) -> Tensor:
         """A of the batch, its neighbours chosen among the batch and the samples remembered from before."""
@@ -106,6 +166,32 @@ class Clustering:
 
     def summary(self, record: Record, history: list[Record]) -> Record:
         return examine(record, history, self.settings.plan.epochs, REMEDIES)
+
+
+def maturity(progress: float) -> float:
+    """How far clusters have formed: 0 until 20 % of the training, then rising to 1 at 70 %."""
+    return min(max((progress - 0.2) / 0.5, 0.0), 1.0)
+
+
+def bind_similarity(similarity: Any, settings: Settings) -> Callable[[Tensor, int, float], Tensor]:
+    """The similarity as ``label(f, rows, progress)``: A of the first ``rows`` of ``f``, with an automatic k."""
+    if callable(similarity):
+        return lambda f, rows, progress: similarity(f)[:rows, :rows]
+    free = similarity in SCORES and settings.tau is None  # as many pairs as kNN connects, wherever they are
+    function = SCORES[similarity] if free else SIMILARITIES[similarity]
+    parameters = inspect.signature(function).parameters
+
+    def label(f: Tensor, rows: int, progress: float) -> Tensor:
+        share = SHARES[0] + maturity(progress) * (SHARES[1] - SHARES[0])
+        share = INPUT_SHARE if settings.space == "inputs" else share
+        k = settings.k or max(1, min(len(f) - 1, round(share * len(f) / settings.n_clusters)))
+        options = {"tau": settings.tau, "temperature": settings.temperature, "k": k, "rows": rows}
+        result = function(f, **{name: options[name] for name in parameters if name in options})
+        if free:
+            result = closest(result, int(knn(f, k).triu(1).sum()))
+        return result[:rows, :rows]
+
+    return label
 
 
 def leading_directions(data: Data, seed: int) -> Tensor:
@@ -127,7 +213,7 @@ def watched(f: Tensor, p: Tensor, A: Tensor) -> dict[str, Tensor]:
     }
 
 
-class LSDC(NetworkEstimator):
+class LSDC(DeepEstimator):
     """Group samples into linearly separable clusters of learned features.
 
     Parameters
@@ -140,7 +226,8 @@ class LSDC(NetworkEstimator):
         only has a meaning in batches is changed; for vectors, the network's parameters are among these.
     n_init : int or "auto"
         With the graph: classifiers trained side by side from different starts ("auto": 20); the one whose clusters
-        explain the graph best is kept.
+        explain the graph best is kept. Else: how often the clustering is trained, each time from another start after
+        the same pretext ("auto": 1); the one with the most confident samples at its end is kept.
     similarity : {"auto", "diffusion", "knn", "sne", "cosine", "l2"} or callable ``f -> A``
         How the pairwise labels are made.
     k : int or "auto"
@@ -194,7 +281,7 @@ class LSDC(NetworkEstimator):
     n_clusters_ : int
         The number of clusters.
     history_ : list of dict
-        One record an epoch: losses, clusters alive, density of A, confidence.
+        One record per epoch: losses, clusters alive, density of A, confidence.
     n_features_in_ : int
         Values per sample.
     network_ : Network
@@ -206,6 +293,12 @@ class LSDC(NetworkEstimator):
     method = "lsdc"
     behaviour = 2
     settings = Settings
+    objective = LSDCLoss
+    parts: ClassVar = {
+        **DeepEstimator.parts,
+        **{"backbone": BACKBONES, "head": HEADS, "similarity": SIMILARITIES, "composition": COMPOSITIONS},
+    }
+    unfit: ClassVar = {**UNFIT, "images": ("mlp", "mlp-norm", "coder", "projection")}  # it flattens no images
 
     def __init__(
         self,
@@ -276,54 +369,92 @@ class LSDC(NetworkEstimator):
         self.device = device
         self.n_workers = n_workers
 
-    @classmethod
-    def _checked_settings(cls, settings: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
-        return stored(settings, shape).model_dump(mode="json")
+    # ---- settings -----------------------------------------------------------------------------------------
 
-    def _check(self, shape: tuple[int, ...], n: int) -> None:
-        super()._check(shape, n)
-        resolve(with_functions(self.get_params()), shape, n)
+    def _source(self, shape: tuple[int, ...], sparse: bool) -> str:
+        """Whether pairs come from the "graph" or the "batch": what suits the data, if no parameter says otherwise."""
+        given, params = self.neighbours, self.get_params()
+        if not (isinstance(given, str) and given in ("auto", "graph", "batch")):
+            raise InputError(f"neighbours must be 'auto', 'graph' or 'batch', got {given!r}")
+        is_image = len(shape) == 3
+        excluded = IN_BATCH if is_image else {**IN_BATCH, **OF_NETWORK}
+        changed = [name for name, value in excluded.items() if params[name] is not value and params[name] != value]
+        if given == "graph" and changed:
+            raise InputError(f"{changed[0]} has no part in neighbours='graph'; leave one of them out")
+        suits = is_image or not sparse  # dense vectors are good features already (decision 70)
+        return "graph" if given == "graph" or (given == "auto" and suits and not changed) else "batch"
 
-    def resolved(self, shape: tuple[int, ...], n: int, sparse: bool = False) -> dict[str, Any]:
-        return resolve(self.get_params(), shape, n, sparse).model_dump(mode="json")
+    def _defaults(self, shape: tuple[int, ...], sparse: bool) -> dict[str, Any]:
+        """What suits the data (measured: see docs/decisions.md)."""
+        source, is_image = self._source(shape, sparse), len(shape) == 3
+        kind = "image" if is_image else "vector"
+        easy = not is_image and shape[0] < FEW_FEATURES
+        documents = sparse and not easy
+        found: dict[str, Any] = {
+            "neighbours": source,
+            "k": None,
+            "similarity": "knn" if documents else "diffusion",
+            "space": "inputs" if documents else "features",
+            "balance": 0.0 if documents else 2.0,
+            "head": "linear" if is_image else "normed",
+            "n_frozen": 0,
+            "pretext": "none" if easy else "autoencoder",
+            "pretext_steps": PRETEXT_STEPS[kind],
+            "composition": "none" if easy else "mixup",
+            "rampup": 0.0,  # half of the epochs, once these are known
+            "batch_size": BATCH_SIZE[source, kind],
+            "lr": LR[source, kind],
+            "steps": STEPS.get((source, kind)),
+            "least": 10,
+        }
+        return found | self._graph_defaults(is_image) if source == "graph" else found
 
-    @classmethod
-    def pretext_settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        return super().pretext_settings({**settings, **settings["architecture"]})
+    def _graph_defaults(self, is_image: bool) -> dict[str, Any]:
+        n_init = max(1, min(N_INIT, 100 * N_INIT // max(self.n_clusters, 1)))
+        found = {"k": NEIGHBOURS, "n_init": n_init, "composition": "none", "pretext_least": 1, "pretext_batch": 256}
+        if is_image:
+            return {**found, "head": "normed"}
+        return {
+            **found,
+            "backbone": "projection",
+            "head": "linear",
+            "n_frozen": 1,
+            "augment": "none",
+            "pretext": "none",
+        }
 
-    def _settings(self, data: Data) -> dict[str, Any]:
-        settings = Settings(**super()._settings(data))
-        network, views = self._build(settings, seed=0)  # what cannot be built is refused before anything is written
-        network.backbone.freeze(settings.architecture.n_frozen)
-        pretext = part("pretext", self._part("pretext", settings.pretext), PRETEXTS)
-        seeded(partial(pretext, network.backbone, views), seed=0)
-        return settings.model_dump(mode="json")
+    def _epochs(self, n: int, batch_size: int, values: dict[str, Any]) -> int:
+        if values["steps"] is None:
+            return network_epochs(n, batch_size)
+        return super()._epochs(pairs_of_an_epoch(n) if values["neighbours"] == "graph" else n, batch_size, values)
 
-    def _build(self, settings: Settings, seed: int) -> tuple[Network, Views]:
-        architecture = settings.architecture
-        views = views_of(self._part("augment", architecture.augment), self.spec_.shape)
-        backbone = build_backbone(self._part("backbone", architecture.backbone), views, architecture.width, seed)
-        head = part("head", self._part("head", architecture.head), HEADS)
-        build = partial(head, backbone.n_features, settings.n_clusters)
-        return Network(backbone, seeded(build, derive(seed, "head"))), views
+    def _resolve(self, shape: tuple[int, ...], n: int, sparse: bool = False) -> Settings:
+        settings: Settings = super()._resolve(shape, n, sparse)
+        if is_auto(self.rampup):
+            settings = settings.model_copy(update={"rampup": settings.plan.epochs / 2})
+        on_graph = settings.neighbours == "graph"
+        if not on_graph and settings.backbone == "projection":
+            raise InputError("backbone 'projection' is that of neighbours='graph'; ask for that instead")
+        if len(shape) == 3 and settings.space == "inputs":
+            raise InputError(f"space 'inputs' needs vectors, got {shape}")
+        most = n if on_graph else min(n, settings.plan.batch_size)
+        if settings.k is not None and settings.k >= most and not callable(self.similarity):
+            where = "the" if on_graph else "the batch of"
+            raise InputError(f"k={settings.k} must be smaller than {where} {most} samples")
+        return settings
 
-    def _fit(self, data: Data, context: Context) -> None:
-        settings = Settings(**self.settings_)
-        network, views = self._build(settings, context.seed)
-        pretext = self._part("pretext", settings.pretext)
-        self.history_ = pretrain(network.backbone, pretext, settings.pretext_plan, views, data, context)
-        network.backbone.freeze(settings.architecture.n_frozen)
-        if settings.graph:
-            if self.spec_.is_image:
-                self.history_ += fit_images(network, views, data, settings, context)
-            else:
-                self.history_ += fit_vectors(network, data, settings, context)
-            self.network_, self._views = network, views
-            return
-        composition = self._part("composition", settings.composition)
-        similarity = self._part("similarity", settings.labelling.similarity)
-        directions = leading_directions(data, context.seed) if settings.labelling.space == "inputs" else None
-        spread([] if directions is None else [directions])
-        objective = Clustering(network, views, similarity, composition, settings, directions)
-        self.history_ += train(objective, data, settings.plan, context)
-        self.network_, self._views = network, views
+    # ---- stages -------------------------------------------------------------------------------------------
+
+    def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
+        part = self._part("head", settings)
+        head = part if callable(part) else HEADS[part]
+        return Network(backbone, head(backbone.n_features, settings.n_clusters))
+
+    def _cluster(
+        self, network: Any, views: Views, settings: Any, data: Data, context: Context
+    ) -> tuple[Any, list[Record]]:
+        if settings.neighbours == "batch":
+            return super()._cluster(network, views, settings, data, context)
+        if self.spec_.is_image:
+            return network, fit_images(network, views, data, settings, context)
+        return network, fit_vectors(network, data, settings, context)

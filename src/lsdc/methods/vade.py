@@ -7,24 +7,20 @@ import torch
 from sklearn.mixture import GaussianMixture
 from torch import Tensor, nn
 
-from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch, draw
-from lsdc.data.sources import Data
 from lsdc.functional import Mixture, mixture_log_density, reparameterise, responsibilities, vade_loss
-from lsdc.methods.dec import WARMUP, AutoencoderEstimator
-from lsdc.methods.deep import assigned
-from lsdc.methods.neural import DeepObjective, Settings
+from lsdc.methods.autoencoder import WARMUP, AutoencoderEstimator
+from lsdc.methods.deep import DeepObjective, Settings, assigned
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.network import Output
 from lsdc.parallel import gather, mean
 from lsdc.pretext import decode, mirrored
-from lsdc.training.loop import Context
 from lsdc.training.rng import derive
 
 FEWEST = 64  # values a sample counts as having: of fewer the prior would take no notice, and all would be one cluster
 
 
-class Network(nn.Module):
+class VaDENetwork(nn.Module):
     """The encoder's last stage gives the mean of z, a layer beside it the log variance; the mixture is trained too."""
 
     def __init__(self, backbone: Backbone, n_clusters: int) -> None:
@@ -53,10 +49,21 @@ class Network(nn.Module):
         return Output(z, logits, logits.softmax(1))
 
 
-class Evidence(DeepObjective):
+class VaDELoss(DeepObjective):
     """The negative evidence lower bound, with one draw of z for each sample."""
 
-    network: Network
+    network: VaDENetwork
+
+    def start(self) -> None:
+        """Let the prior be the Gaussian mixture of the codes, its shares even."""
+        network, z = self.network, self.encoded()[0].cpu().numpy()
+        seed = derive(self.context.seed, "mixture") % 2**32
+        mixture = GaussianMixture(self.settings.n_clusters, n_init=5, reg_covar=1e-4, random_state=seed).fit(z)
+        variances = torch.from_numpy(np.diagonal(mixture.covariances_, axis1=1, axis2=2).copy())
+        network.mu.data.copy_(torch.from_numpy(mixture.means_))
+        network.log_var_c.data.copy_(variances.log())
+        network.log_var.weight.data.zero_()  # and draw z as far from its mean as codes are from their component's
+        network.log_var.bias.data.copy_((torch.from_numpy(mixture.weights_) @ variances).log())
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         n, x = len(batch.indices), self.views.plain(batch.x)
@@ -64,8 +71,8 @@ class Evidence(DeepObjective):
         z = reparameterise(m, log_var, noise=draw(torch.randn, m.shape, batch.rng))
         gamma = responsibilities(z, *self.network.mixture)
         error = (decode(self.network.decoder, z) - x.flatten(1)).square().mean(1)
-        lost = error * max(x[0].numel(), FEWEST)
-        loss = mean(vade_loss(lost, m, log_var, gamma, self.network.mixture), len(x), n)
+        rebuilding = error * max(x[0].numel(), FEWEST)
+        loss = mean(vade_loss(rebuilding, m, log_var, gamma, self.network.mixture), len(x), n)
         rebuilt = mean(error.mean(), len(x), n)
         return {"loss": loss, "rebuilt": rebuilt, **assigned(gather(gamma, n))}
 
@@ -86,7 +93,7 @@ class VaDE(AutoencoderEstimator):
         Changes to the pretraining, e.g. ``{"epochs": 20}``; the layers are trained one by one in its first half.
     epochs : int or "auto"
         Passes over the data.
-    batch_size, lr, random_state, device, n_workers
+    n_init, batch_size, lr, random_state, device, n_workers
         As those of ``LSDC``.
 
     Attributes
@@ -96,33 +103,25 @@ class VaDE(AutoencoderEstimator):
     n_clusters_ : int
         The number of clusters.
     history_ : list of dict
-        One record an epoch; ``rebuilt`` is the mean squared error of the reconstruction.
+        One record per epoch; ``rebuilt`` is the mean squared error of the reconstruction.
     network_ : Network
         The trained network and its mixture.
     """
 
     method = "vade"
     behaviour = 2  # the start of the mixture
+    objective = VaDELoss
 
-    def _defaults(self, shape: tuple[int, ...]) -> dict[str, Any]:
+    def _defaults(self, shape: tuple[int, ...], sparse: bool) -> dict[str, Any]:
         rate = {"lr": 2e-3, "schedule": "steps", "milestones": tuple(range(10, 1000, 10)), "gamma": 0.9}
-        return {**super()._defaults(shape), **rate, "warmup": WARMUP, "batch_size": 100, "steps": 700, "least": 30}
+        return {
+            **super()._defaults(shape, sparse),
+            **rate,
+            "warmup": WARMUP,
+            "batch_size": 100,
+            "steps": 700,
+            "least": 30,
+        }
 
     def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
-        return Network(backbone, settings.n_clusters)
-
-    def _objective(self, network: Any, views: Views, settings: Any, data: Data, context: Context) -> DeepObjective:
-        objective = Evidence(network, views, settings, data, context)
-        z, _ = objective.encoded()
-        start(network, z, derive(context.seed, "mixture") % 2**32)
-        return objective
-
-
-def start(network: Network, z: Tensor, seed: int) -> None:
-    """Let the prior be the Gaussian mixture of the codes, its shares even; a checkpoint of the stage brings its own."""
-    mixture = GaussianMixture(len(network.mu), n_init=5, reg_covar=1e-4, random_state=seed).fit(z.cpu().numpy())
-    variances = torch.from_numpy(np.diagonal(mixture.covariances_, axis1=1, axis2=2).copy())
-    network.mu.data.copy_(torch.from_numpy(mixture.means_))
-    network.log_var_c.data.copy_(variances.log())
-    network.log_var.weight.data.zero_()  # and draw z as far from its mean as codes are from their component's
-    network.log_var.bias.data.copy_((torch.from_numpy(mixture.weights_) @ variances).log())
+        return VaDENetwork(backbone, settings.n_clusters)

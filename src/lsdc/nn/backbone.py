@@ -22,10 +22,14 @@ class Backbone(nn.Module):
         self.n_places = n_places
         self.n_frozen = 0
 
-    def freeze(self, n_stages: int) -> None:
-        """Keep the first ``n_stages`` stages as they are: no gradient, and batch norm uses its stored statistics."""
+    def check_frozen(self, n_stages: int) -> None:
+        """Refuse to freeze more stages than there are."""
         if not 0 <= n_stages <= len(self.stages):
             raise InputError(f"n_frozen must be between 0 and {len(self.stages)} for this network, got {n_stages}")
+
+    def freeze(self, n_stages: int) -> None:
+        """Keep the first ``n_stages`` stages as they are: no gradient, and batch norm uses its stored statistics."""
+        self.check_frozen(n_stages)
         self.n_frozen = n_stages
         for i, stage in enumerate(self.stages):
             stage.requires_grad_(i >= n_stages)

@@ -50,46 +50,6 @@ class Network(nn.Module):
         return Output(f, logits, logits.softmax(1))
 
 
-def linear(n_features: int, n_clusters: int) -> nn.Module:
-    """A linear layer: the paper's classifier."""
-    return nn.Linear(n_features, n_clusters)
-
-
-def normed(n_features: int, n_clusters: int) -> nn.Module:
-    """A linear layer on standardised features that starts out nearly undecided; still linear in the features.
-
-    Every cluster begins with the same claim on every sample, whatever the scale of the features, so that none dies
-    before the labels are felt (decision 7).
-    """
-    layer = nn.Linear(n_features, n_clusters)
-    nn.init.normal_(layer.weight, std=0.1 / n_features**0.5)
-    nn.init.zeros_(layer.bias)
-    return nn.Sequential(nn.BatchNorm1d(n_features, affine=False), layer)
-
-
-def normed_logits(n_features: int, n_clusters: int, gain: float = 1.0) -> nn.Module:
-    """A linear layer whose outputs are standardised, times ``gain``: every cluster has its samples from the start.
-
-    For methods that learn from their own predictions: if those begin all alike, few clusters win it all.
-    """
-    norm = nn.BatchNorm1d(n_clusters)
-    nn.init.constant_(norm.weight, gain)
-    return nn.Sequential(nn.Linear(n_features, n_clusters), norm)
-
-
-def two_layer(n_features: int, n_clusters: int) -> nn.Module:
-    """Two layers: the non-linear classifier of the supplementary's ablation."""
-    return nn.Sequential(nn.Linear(n_features, n_features), nn.ReLU(inplace=True), nn.Linear(n_features, n_clusters))
-
-
-HEADS: dict[str, Callable[[int, int], nn.Module]] = {
-    "linear": linear,
-    "normed": normed,
-    "normed-logits": normed_logits,
-    "two-layer": two_layer,
-}
-
-
 def auto_backbone(shape: tuple[int, ...]) -> str:
     """Vectors take the MLP, small grey images VGG-4, all other images ResNet-18."""
     if len(shape) == 1:

@@ -24,8 +24,8 @@ from lsdc.training.rng import generator, rows_generator
 
 log = logging.getLogger("lsdc")
 
-RETRIES = 3  # after a loss that is no number, or a collapse
-RATE = 0.3  # each with this part of the learning rate before
+RETRIES = 3  # after a loss that is not finite, or a collapse
+LR_FACTOR = 0.3  # each retry multiplies the learning rate with it
 
 
 class Batches(Protocol):
@@ -107,7 +107,7 @@ def _fetch(data: Batches, order: list[Tensor], n_workers: int) -> Iterator[Tenso
 def train(
     objective: Objective, data: Batches, plan: Plan, context: Context, prepare: Prepare | None = None
 ) -> list[Record]:
-    """Train one stage, from where its last checkpoint is if there is one, and return its records, one an epoch.
+    """Train one stage, from where its last checkpoint is if there is one, and return its records, one per epoch.
 
     ``prepare`` is called at the start of an epoch with the records so far, for what needs all samples at once; if it
     says True, the stage is done. It must depend on nothing but these and the module, and leave what it finds in the
@@ -150,11 +150,11 @@ class Stage:
         self.module = devices.place(synchronised(objective.module), context.device)
         parallel.spread([*self.module.parameters(), *self.module.buffers()])
         self.optimizer = plan.build_optimizer(self.module)
-        self._at(Checkpoint({}, {}, []))
+        self._set_place(Checkpoint({}, {}, []))
         self.sound = self.checkpoint().copy()
         self.saved = time.monotonic()
 
-    def _at(self, kept: Checkpoint) -> None:
+    def _set_place(self, kept: Checkpoint) -> None:
         self.history, self.step, self.sums = list(kept.history), kept.step, dict(kept.sums)
         self.seconds, self.retries = kept.seconds, list(kept.retries)
 
@@ -167,7 +167,7 @@ class Stage:
     def load(self, kept: Checkpoint) -> None:
         """Go to another state."""
         kept.load_into(self.module, self.optimizer)
-        self._at(replace(kept, sums={name: x.to(self.context.device) for name, x in kept.sums.items()}))
+        self._set_place(replace(kept, sums={name: x.to(self.context.device) for name, x in kept.sums.items()}))
 
     def resume(self) -> None:
         """Go to the last state that was kept, in all processes to that of the first."""
@@ -204,7 +204,7 @@ class Stage:
         self.retries = retries
         place = f"epoch {len(self.history)}" if self.history else "the beginning"
         warnings.warn(
-            f"{self.objective.name}: {reason}; goes on from {place} with {self.rate:.2g} of the learning rate "
+            f"{self.objective.name}: {reason}; goes on from {place} with {self.lr_scale:.2g} of the learning rate "
             f"(try {len(retries)} of {RETRIES})",
             HealthWarning,
             stacklevel=1,
@@ -212,9 +212,9 @@ class Stage:
         return True
 
     @property
-    def rate(self) -> float:
+    def lr_scale(self) -> float:
         """What the plan's learning rate is multiplied with."""
-        return RATE ** len(self.retries)
+        return LR_FACTOR ** len(self.retries)
 
     def is_done(self, prepare: Prepare | None) -> bool:
         """Whether there is nothing left to learn, after preparing an epoch that has not begun."""
@@ -236,7 +236,7 @@ class Stage:
         mine = [parallel.own(indices, len(indices)) for indices in order[self.step :]]
         self.module.train()
         for indices, x in zip(order[self.step :], _fetch(self.data, mine, self.context.n_workers), strict=True):
-            self._take(indices, x, epoch, len(order))
+            self._train_step(indices, x, epoch, len(order))
             self.seconds = time.perf_counter() - started
             self.context.monitor(Progress(objective.name, epoch + 1, self.plan.epochs, self.step, len(order)))
             if parallel.any_of(interrupt.asked is not None):
@@ -248,7 +248,7 @@ class Stage:
         record: Record = {
             "stage": objective.name,
             "epoch": epoch + 1,
-            "lr": self.plan.lr_at(epoch) * self.rate,
+            "lr": self.plan.lr_at(epoch) * self.lr_scale,
             **means,
         }
         record |= objective.summary(record, self.history)
@@ -257,11 +257,11 @@ class Stage:
         self.history = thinned([*self.history, record])
         self.step, self.sums, self.seconds = 0, {}, 0.0
 
-    def _take(self, indices: Tensor, x: Tensor, epoch: int, steps: int) -> None:
+    def _train_step(self, indices: Tensor, x: Tensor, epoch: int, steps: int) -> None:
         """One step."""
         t = epoch + self.step / steps
         for group in self.optimizer.param_groups:
-            group["lr"] = self.plan.lr_at(t) * self.rate
+            group["lr"] = self.plan.lr_at(t) * self.lr_scale
         rng = rows_generator(len(indices), self.context.seed, self.objective.name, epoch, self.step)
         batch = Batch(devices.move(x, self.context.device), indices, rng, t, t / self.plan.epochs)
         losses = self.objective.losses(batch)

@@ -1,11 +1,13 @@
 """How a stage is trained: a frozen, validated object, and the learning rate as a function of time."""
 
 import math
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 from torch import nn
+
+from lsdc.errors import InputError, shown, unknown
 
 Optimizer = Literal["sgd", "adam", "adamw"]
 Schedule = Literal["constant", "steps", "cosine"]
@@ -15,6 +17,21 @@ class Frozen(BaseModel):
     """The base of all settings: immutable, complete, finite, and strict about names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+S = TypeVar("S", bound=Frozen)
+
+
+def validated(settings: type[S], values: dict[str, Any], prefix: str = "") -> S:
+    """Settings from values; the first bad one is named in one line."""
+    try:
+        return settings(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = prefix + ".".join(map(str, first["loc"]))
+        if first["type"] == "extra_forbidden":
+            raise unknown("setting", field, [prefix + name for name in settings.model_fields]) from None
+        raise InputError(f"{field}: {first['msg'].lower()}, got {shown(first['input'])}") from None
 
 
 class Plan(Frozen):

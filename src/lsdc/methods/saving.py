@@ -1,0 +1,267 @@
+"""Fitted models and runs as files: tensors and JSON, nothing that runs, and nothing in them is trusted."""
+
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from pydantic import ConfigDict, Field, InstanceOf, PositiveInt
+from torch import Tensor, nn
+
+from lsdc.data.sources import Spec, raw, row_chunks
+from lsdc.data.texts import TfIdf
+from lsdc.errors import InputError, reason, shown, unknown
+from lsdc.runs.tensors import write_tensors
+from lsdc.runs.untrusted import JSON_BYTES, records
+from lsdc.training.plan import Frozen, validated
+
+if TYPE_CHECKING:
+    from lsdc.methods.base import Estimator
+
+Methods = Mapping[str, type["Estimator"]]
+Count = Annotated[int, Field(ge=1, le=2**40)]
+Text = InstanceOf[str]  # pydantic's own str refuses names of files that are not UTF-8
+FORMAT = 2  # a change that older code cannot read counts it up; in files of format 1 the settings of LSD-C are nested
+FORMATS = (1, FORMAT)
+
+
+def write_model(model: "Estimator", path: str | os.PathLike[str]) -> None:
+    """Everything a fitted model is, in one file."""
+    header = {
+        "format": FORMAT,
+        "method": model.method,
+        "params": {**model._fitted, "random_state": model.seed_},
+        "settings": model.settings_,
+        "shape": list(model.spec_.shape),
+        "n_clusters": model.n_clusters_,
+        "n_features_in": model.n_features_in_,
+        "feature_names": getattr(model, "feature_names_in_", np.array([])).tolist(),
+        "words": list(model.words_.words) if model.words_ else None,
+        "history": model.history_,
+    }
+    tensors = {f"state/{name}": tensor for name, tensor in model._state().items()}
+    tensors |= {"offset": model.spec_.offset, "scale": model.spec_.scale, "labels": torch.from_numpy(model.labels_)}
+    if model.words_:
+        tensors["idf"] = torch.from_numpy(model.words_.idf)
+    try:
+        write_tensors(Path(path), tensors, header)
+    except OSError as error:
+        raise InputError(f"{path}: cannot write the model there ({error.strerror})") from None
+    except ValueError as error:
+        raise InputError(f"{path}: cannot write the model ({error})") from None
+
+
+def check_names(model: "Estimator") -> None:
+    """Refuse names of columns that no model file has room for, before anything is fitted."""
+    names = getattr(model, "feature_names_in_", np.array([])).tolist()
+    if (size := len(json.dumps(json.dumps(names)))) > JSON_BYTES // 4:
+        raise InputError(f"X has {len(names):,} columns whose names take {size:,} bytes; give an array or short names")
+
+
+def check_tensors(tensors: dict[str, Tensor], wanted: dict[str, Tensor]) -> None:
+    """Refuse tensors of other names, shapes or types than those wanted, which may lie on the meta device."""
+    for name in sorted(tensors.keys() | wanted.keys()):
+        given, due = (_dtype_and_shape(group.get(name)) for group in (tensors, wanted))
+        if given != due:
+            raise InputError(f"the tensor {name!r} should be {due}, is {given}")
+
+
+def _dtype_and_shape(tensor: Tensor | None) -> str:
+    return f"{tensor.dtype} of shape {tuple(tensor.shape)}" if tensor is not None else "absent"
+
+
+def load_tensors(module: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Put tensors of a file in the place of a module's own, which may have been built without any memory."""
+    check_tensors(tensors, module.state_dict())
+    module.load_state_dict({name: tensor.clone() for name, tensor in tensors.items()}, assign=True)
+
+
+def as_json(value: Any) -> Any:
+    """Parameters as JSON can hold them; a function by its name, for people to read."""
+    if isinstance(value, dict):
+        return {key: as_json(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [as_json(item) for item in value]
+    if isinstance(value, functools.partial):
+        return f"{as_json(value.func)}({', '.join(f'{k}={as_json(v)}' for k, v in value.keywords.items())})"
+    if callable(value):
+        named = value if hasattr(value, "__qualname__") else type(value)
+        return f"{named.__module__}:{named.__qualname__}"
+    if isinstance(value, np.generic):
+        return value.item()
+    return value if isinstance(value, (str, int, float, bool, type(None))) else type(value).__name__
+
+
+def digest(X: Any) -> str:
+    """A fingerprint of the data: 16 characters of evenly spaced rows, as runs of old have them, and 32 of all of it."""
+    picked = np.linspace(0, X.shape[0] - 1, min(1000, X.shape[0])).astype(int)
+    some = hashlib.sha256(np.ascontiguousarray(raw(X, picked), np.float32).tobytes())
+    every = hashlib.sha256()
+    for rows in row_chunks(X):
+        for array in _arrays(X[rows]):
+            every.update(np.ascontiguousarray(array).data)
+    return some.hexdigest()[:16] + every.hexdigest()[:32]
+
+
+def _arrays(X: Any) -> tuple[np.ndarray, ...]:
+    """All that decides the values of some rows, as plain arrays."""
+    if not sp.issparse(X):
+        return (np.asarray(X),)
+    X = X.sorted_indices()
+    return X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data
+
+
+def same_data(before: Any, now: str) -> bool:
+    """Whether two digests are of the same data, as far as the one that was stored before can tell."""
+    return bool(before == now or (isinstance(before, str) and len(before) == 16 and now.startswith(before)))
+
+
+class Strict(Frozen):
+    """What a file says: the types as they are, nothing converted."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class Header(Strict):
+    """The JSON of a model file."""
+
+    format: Literal[1, 2]
+    method: str
+    params: dict[str, Any]
+    settings: dict[str, Any]
+    shape: list[Count]
+    n_features_in: Count
+    feature_names: list[Text]
+    words: list[Text] | None
+    history: list[Any]
+    n_clusters: Count | None = None  # found by the method, where nobody gave it
+
+
+class Origin(Strict):
+    """Where the data of a run came from, and what it was."""
+
+    source: Text | None = None
+    image_size: int = Field(32, ge=8, le=4096)
+    column: Text | None = None
+    columns: list[Text] = Field(default_factory=list)
+    id_column: Text | None = None
+    array: Text | None = None
+    image_range: list[float] | None = Field(None, min_length=2, max_length=2)
+    n: Count
+    shape: list[Count]
+    digest: str
+    pretext_n: Count | None = None
+    pretext_digest: str | None = None
+
+
+class Config(Strict):
+    """The config.json of a run."""
+
+    method: str
+    behaviour: PositiveInt
+    seed: int
+    settings: dict[str, Any]
+    params: dict[str, Any]
+    data: Origin
+    fingerprint: str
+
+
+def check_config(methods: Methods, path: Path, content: dict[str, Any]) -> dict[str, Any]:
+    """The content of a config.json as it is, if all of it is known and can be."""
+    with _named(path):
+        config = validated(Config, content)
+        _unfitted(methods, config, tuple(config.data.shape), config.data.n)
+    return content
+
+
+def read_model(
+    methods: Methods, path: Path, tensors: dict[str, Tensor], content: dict[str, Any], changes: dict[str, Any]
+) -> "Estimator":
+    """The inverse of ``write_model``, with some parameters changed; what does not fit together is refused."""
+    records(path, content.get("history"))
+    with _named(path):
+        header = validated(Header, content)
+        labels = tensors.get("labels", torch.empty(0)).flatten()
+        model, settings = _unfitted(methods, header, tuple(header.shape), len(labels))
+        _restore_data(model, header, {name: t for name, t in tensors.items() if "/" not in name})
+        _check_params(changes, model)
+        model.set_params(**changes)
+        state = {name.removeprefix("state/"): t for name, t in tensors.items() if "/" in name}
+        model._restore(state, settings)
+    return model
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the file in what is wrong with it; torch says that sizes overflow with errors of its own."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except (RuntimeError, OverflowError) as error:
+        raise InputError(f"{path}: does not fit together ({reason(error)})") from None
+
+
+def _check_params(params: dict[str, Any], model: "Estimator") -> None:
+    if wrong := params.keys() - model.get_params().keys():
+        raise unknown("parameter", min(wrong), model.get_params())
+
+
+def _unfitted(methods: Methods, file: Header | Config, shape: tuple[int, ...], n: int) -> tuple["Estimator", Any]:
+    """An estimator with the parameters of a file, and the settings, if ``fit`` would have taken them for such data."""
+    if file.method not in methods:
+        raise unknown("method", file.method, methods)
+    method, params = methods[file.method], file.params
+    _check_params(params, method())
+    if len(shape) not in (1, 3):
+        raise InputError(f"samples of shape {shape} are neither vectors nor images")
+    if not isinstance(params.get("device", ""), str):
+        raise InputError(f"device must be a name, got {shown(params['device'])}")
+    model = method(**params)
+    model._fitted = params
+    model._resolve(shape, n)
+    settings = method._check_stored(file.settings, shape)
+    model.settings_ = settings.model_dump(mode="json")
+    if model.settings_["n_clusters"] != model.n_clusters:
+        raise InputError("n_clusters is not the same in the parameters and in the settings")
+    return model, settings
+
+
+def _restore_data(model: "Estimator", header: Header, tensors: dict[str, Tensor]) -> None:
+    """What the model knows of its data: shape, scaling, names, words and labels."""
+    shape, words = tuple(header.shape), header.words
+    centred = len(shape) == 1 and "offset" in tensors and tensors["offset"].ndim > 0
+    wanted = {
+        "offset": torch.empty(shape, dtype=torch.float64, device="meta") if centred else torch.empty(()),
+        "scale": torch.empty(()),
+        "labels": torch.empty(tensors["labels"].numel(), dtype=torch.int64, device="meta"),
+    }
+    if words is not None:
+        wanted["idf"] = torch.empty(len(words), dtype=torch.float64)
+    check_tensors(tensors, wanted)
+    labels, names, seed = tensors["labels"], header.feature_names, header.params.get("random_state")
+    model.n_clusters_ = header.n_clusters or model.n_clusters or 0
+    if tensors["scale"] <= 0 or labels.min() < 0 or labels.max() >= model.n_clusters_:
+        raise InputError("the scale or the labels are impossible")
+    if header.n_features_in != prod(shape) or (names and len(names) != prod(shape)):
+        raise InputError(f"n_features_in is {header.n_features_in} with {len(names)} names, but the shape is {shape}")
+    if words is not None and (len(set(words)) != len(words) or (len(words),) != shape):
+        raise InputError(f"{len(words)} words, some perhaps twice, but the shape is {shape}")
+    if not isinstance(seed, int):
+        raise InputError(f"random_state must be a whole number, got {shown(seed)}")
+    model.spec_ = Spec(shape, tensors["offset"], tensors["scale"])
+    model.seed_, model.n_features_in_, model.history_ = seed, header.n_features_in, header.history
+    model.labels_ = labels.numpy()
+    model.words_ = TfIdf(tuple(words), tensors["idf"].numpy()) if words is not None else None
+    if names:
+        model.feature_names_in_ = np.array(names, object)
