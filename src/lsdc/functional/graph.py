@@ -33,15 +33,17 @@ def pair_likelihood(p: Tensor, q: Tensor, mean: Tensor, power: float | Tensor = 
 
 
 @torch.no_grad()
-def graph_information(neighbours: Tensor, labels: Tensor, n_clusters: int, entropy: float = 1.0) -> Tensor:
-    """The mutual information between the clusters of a sample and of its neighbour, in nats: H(c) - H(c | c').
+def graph_information(neighbours: Tensor, labels: Tensor, n_clusters: int, steps: int = 1) -> Tensor:
+    """The mutual information between the clusters at both ends of a random walk, in nats: H(c) - H(c | c').
 
-    How well clusters explain the graph: high if neighbours share their cluster and there are many clusters to share.
-    With a weight below 1 for the ``entropy`` H(c), halves of a large cluster whose neighbours mix are worth nothing.
+    How well clusters explain the graph: high if walks stay in their cluster and there are many clusters to stay in.
     """
-    pairs = n_clusters * labels[:, None] + labels[neighbours]
-    joint = torch.bincount(pairs.flatten(), minlength=n_clusters**2).double().view(n_clusters, n_clusters)
-    joint = (joint + joint.T) / (2 * pairs.numel())
+    start = torch.nn.functional.one_hot(labels, n_clusters).double()
+    end = start
+    for _ in range(steps):  # the share of walks that are in each cluster by now
+        end = sum((end[column] for column in neighbours.T), torch.zeros_like(end)) / neighbours.shape[1]
+    joint = start.T @ end / len(labels)
+    joint = (joint + joint.T) / 2
     of_one: Tensor = torch.special.entr(joint.sum(1)).sum()
     of_two: Tensor = torch.special.entr(joint).sum()
-    return (1 + entropy) * of_one - of_two
+    return 2 * of_one - of_two

@@ -22,7 +22,7 @@ from lsdc.errors import InputError, unknown
 from lsdc.methods.base import Arrays, Estimator
 from lsdc.methods.saving import as_json, load_tensors
 from lsdc.nn.backbone import Backbone
-from lsdc.nn.network import BACKBONES, auto_backbone, seeded
+from lsdc.nn.network import BACKBONES, FITTED, auto_backbone, seeded
 from lsdc.pretext import PRETEXTS
 from lsdc.runs.folder import Run
 from lsdc.training import device as devices
@@ -33,7 +33,7 @@ from lsdc.training.rng import derive
 
 CHUNK = 1024  # samples encoded in one go by a process
 UNFIT = {
-    "images": ("projection",),
+    "images": FITTED,
     "vectors": ("resnet18", "vgg4", "vgg6", "ricap", "cutmix"),
 }  # parts, by kind of data
 PRETEXT_PLAN = {"optimizer": "adam", "lr": 1e-3, "weight_decay": 0.0, "schedule": "cosine"}
@@ -125,7 +125,7 @@ class DeepEstimator(Estimator):
     settings: ClassVar[type[Settings]] = Settings
     objective: ClassVar[type[DeepObjective]]
     parts: ClassVar[dict[str, Mapping[str, Any]]] = {
-        "backbone": {name: build for name, build in BACKBONES.items() if name != "projection"},  # LSD-C's graph fits it
+        "backbone": {name: build for name, build in BACKBONES.items() if name not in FITTED},
         "augment": AUGMENTATIONS,
         "pretext": PRETEXTS,
     }

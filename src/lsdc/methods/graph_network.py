@@ -12,8 +12,8 @@ from lsdc.data.sampler import Batch, draw
 from lsdc.data.sources import Data
 from lsdc.functional import nearest, pair_likelihood, walk
 from lsdc.methods.deep import CHUNK, assigned
-from lsdc.methods.graph import REMEDIES, SAMPLES, ClassifierTraining, Pairs, sample
-from lsdc.nn.classifiers import FORMS, GAIN, Axes, Classifiers, principal_axes
+from lsdc.methods.graph import CLASSIFIERS, REMEDIES, SAMPLES, ClassifierTraining, Fixed, Pairs, sample, starts
+from lsdc.nn.classifiers import FORMS, GAIN, IMAGE_FORMS, Axes, Classifiers, principal_axes
 from lsdc.nn.network import Network
 from lsdc.training import device as devices
 from lsdc.training.health import Record, examine
@@ -76,7 +76,9 @@ class Encoder:
         axes, neighbours = self.graph(f)
         views = [axes.of(self.features(indices, name, v, augmented=True)) for v in range(N_VIEWS)]
         seed = derive(self.context.seed, name)
-        stage = ClassifierTraining(name, axes.of(f), neighbours, self.settings, seed, torch.stack(views))
+        f, start = axes.of(f), starts(axes.of(f), self.settings.n_init, self.settings.n_clusters, seed)
+        fixed = Fixed(f, neighbours, torch.stack(views))
+        stage = ClassifierTraining(name, Classifiers(start, forms=IMAGE_FORMS), fixed, self.settings, CLASSIFIERS)
         history = train(stage, stage.data, stage.plan, self.context)
         self.fold(stage.classifiers, axes)
         return stage.classifiers, axes, history

@@ -35,8 +35,8 @@ from lsdc.methods.graph_network import fit_images, network_epochs
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.heads import HEADS
 from lsdc.nn.memory import Memory
-from lsdc.nn.network import BACKBONES, Network
-from lsdc.nn.projection import FEW_FEATURES
+from lsdc.nn.network import BACKBONES, FITTED, Network
+from lsdc.nn.projection import FEW_FEATURES, N_DIRECTIONS
 from lsdc.parallel import gather, own, spread
 from lsdc.training.health import Record, examine
 from lsdc.training.loop import Context
@@ -44,10 +44,11 @@ from lsdc.training.rng import derive
 
 SHARES = (0.2, 0.8)  # an automatic k, as a share of N/K, for young and for mature clusters (decision 3)
 INPUT_SHARE = 1.2  # the same where the inputs are compared, which do not mature (decision 32)
-N_DIRECTIONS = 20  # of the inputs, for space="inputs" (decision 32)
+N_LEADING = 20  # directions of the inputs, for space="inputs" (decision 32)
+DOCUMENT_WIDTH = 2  # directions of documents for each cluster: topics have few, embeddings many (decision 70)
 NEIGHBOURS = 10  # of a sample in the graph of all samples
 N_INIT = 20  # classifiers side by side, fewer for more than a hundred clusters
-STEPS = {("batch", "image"): 500, ("batch", "vector"): 200, ("graph", "vector"): 600}  # ten epochs at least
+STEPS = {("batch", "image"): 500, ("batch", "vector"): 200, ("graph", "vector"): 300}  # ten epochs at least
 PRETEXT_STEPS = {"image": 700, "vector": 300}
 BATCH_SIZE = {("batch", "vector"): 256, ("batch", "image"): 256, ("graph", "vector"): 512, ("graph", "image"): 128}
 LR = {("batch", "vector"): 1e-3, ("batch", "image"): 1e-3, ("graph", "vector"): 3e-2, ("graph", "image"): 1e-3}
@@ -196,7 +197,7 @@ def bind_similarity(similarity: Any, settings: Settings) -> Callable[[Tensor, in
 
 def leading_directions(data: Data, seed: int) -> Tensor:
     """The leading singular directions (d, 20) of the inputs: latent semantic analysis, if they are documents."""
-    n = min(N_DIRECTIONS, data.spec.shape[0], len(data))
+    n = min(N_LEADING, data.spec.shape[0], len(data))
     svd = TruncatedSVD(n, random_state=derive(seed, "directions") % 2**32).fit(flat(data))
     return torch.from_numpy(svd.components_.T.astype(np.float32))
 
@@ -298,7 +299,7 @@ class LSDC(DeepEstimator):
         **DeepEstimator.parts,
         **{"backbone": BACKBONES, "head": HEADS, "similarity": SIMILARITIES, "composition": COMPOSITIONS},
     }
-    unfit: ClassVar = {**UNFIT, "images": ("mlp", "mlp-norm", "coder", "projection")}  # it flattens no images
+    unfit: ClassVar = {**UNFIT, "images": ("mlp", "mlp-norm", "coder", *FITTED)}  # it flattens no images
 
     def __init__(
         self,
@@ -381,8 +382,7 @@ class LSDC(DeepEstimator):
         changed = [name for name, value in excluded.items() if params[name] is not value and params[name] != value]
         if given == "graph" and changed:
             raise InputError(f"{changed[0]} has no part in neighbours='graph'; leave one of them out")
-        suits = is_image or not sparse  # dense vectors are good features already (decision 70)
-        return "graph" if given == "graph" or (given == "auto" and suits and not changed) else "batch"
+        return "graph" if given == "graph" or (given == "auto" and not changed) else "batch"
 
     def _defaults(self, shape: tuple[int, ...], sparse: bool) -> dict[str, Any]:
         """What suits the data (measured: see docs/decisions.md)."""
@@ -407,16 +407,17 @@ class LSDC(DeepEstimator):
             "steps": STEPS.get((source, kind)),
             "least": 10,
         }
-        return found | self._graph_defaults(is_image) if source == "graph" else found
+        return found | self._graph_defaults(is_image, documents) if source == "graph" else found
 
-    def _graph_defaults(self, is_image: bool) -> dict[str, Any]:
+    def _graph_defaults(self, is_image: bool, documents: bool) -> dict[str, Any]:
         n_init = max(1, min(N_INIT, 100 * N_INIT // max(self.n_clusters, 1)))
         found = {"k": NEIGHBOURS, "n_init": n_init, "composition": "none", "pretext_least": 1, "pretext_batch": 256}
         if is_image:
             return {**found, "head": "normed"}
         return {
             **found,
-            "backbone": "projection",
+            "backbone": "topics" if documents else "projection",
+            "width": min(16.0, DOCUMENT_WIDTH * self.n_clusters / N_DIRECTIONS) if documents else 1.0,
             "head": "linear",
             "n_frozen": 1,
             "augment": "none",
@@ -433,8 +434,8 @@ class LSDC(DeepEstimator):
         if is_auto(self.rampup):
             settings = settings.model_copy(update={"rampup": settings.plan.epochs / 2})
         on_graph = settings.neighbours == "graph"
-        if not on_graph and settings.backbone == "projection":
-            raise InputError("backbone 'projection' is that of neighbours='graph'; ask for that instead")
+        if not on_graph and settings.backbone in FITTED:
+            raise InputError(f"backbone {settings.backbone!r} is that of neighbours='graph'; ask for that instead")
         if len(shape) == 3 and settings.space == "inputs":
             raise InputError(f"space 'inputs' needs vectors, got {shape}")
         most = n if on_graph else min(n, settings.plan.batch_size)

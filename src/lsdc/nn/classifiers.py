@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import torch
+from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import PCA
 from torch import Tensor, nn
 
@@ -11,10 +12,10 @@ from lsdc.nn.projection import N_DIRECTIONS
 
 Forms = tuple[tuple[float, float], ...]
 GAIN = 10.0  # of logits, as features have length one
-# (power, rarity) of the likelihood, in turn: a low power leaves room for doubt, in which a classifier finds its way, a
-# low rarity splits no large cluster; images need many tries with the first two, the others find less there
-FORMS = ((0.6, 1.0), (1.0, 1.0), (0.6, 0.6), (1.0, 0.6))
-IMAGE_FORMS = FORMS[:2]
+# (power, rarity) of the likelihood, in turn: a power below 1 leaves room for doubt, in which a classifier finds its way
+# among even groups; a rarity below 1 rewards rare clusters less, so that no large group is split for their sake
+FORMS = ((0.6, 1.0), (1.0, 1.0), (1.0, 0.6), (1.0, 0.4))
+IMAGE_FORMS = FORMS[:2]  # a network needs many tries with these, the others find less there
 
 
 class Classifiers(nn.Module):
@@ -28,7 +29,7 @@ class Classifiers(nn.Module):
     def __init__(self, start: Tensor, gain: float = GAIN, forms: Forms = FORMS) -> None:
         super().__init__()
         n_init, _, n_clusters = start.shape
-        self.gain = gain
+        self.gain, self.forms, self.n_clusters = gain, forms, n_clusters
         self.weight = nn.Parameter(start)
         self.bias = nn.Parameter(start.new_zeros(n_init, 1, n_clusters))
         self.register_buffer("mean", torch.full((n_init, 1, n_clusters), 1 / n_clusters))
@@ -47,6 +48,18 @@ class Classifiers(nn.Module):
     def likelihood(self, p: Tensor, q: Tensor, mean: Tensor) -> Tensor:
         """How likely each makes pairs of its predictions (n_init, N), in the form that is its own."""
         return pair_likelihood(p, q, mean.pow(self.rarity), self.power)
+
+    @torch.no_grad()
+    def agreement(self, f: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean weight (D, K) and bias (1, K) of some classifiers, their clusters matched with those of the first."""
+        p = self(f)
+        weights, biases = [], []
+        for i in order.tolist():
+            overlap = (p[int(order[0])].T @ p[i]).cpu().numpy()
+            match = torch.from_numpy(linear_sum_assignment(-overlap)[1]).to(f.device)
+            weights.append(self.weight[i][:, match])
+            biases.append(self.bias[i][:, match])
+        return torch.stack(weights).mean(0), torch.stack(biases).mean(0)
 
     def linear(self) -> tuple[Tensor, Tensor]:
         """Weight (D, K) and bias (K,) of the best one."""

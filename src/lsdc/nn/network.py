@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.mlp import coder, mlp, mlp_norm
-from lsdc.nn.projection import projection
+from lsdc.nn.projection import projection, topics
 from lsdc.nn.resnet import resnet18
 from lsdc.nn.vgg import vgg4, vgg6
 
@@ -17,6 +17,7 @@ T = TypeVar("T")
 BUILDING = RLock()  # weights are drawn from torch's global generator, which fits in other threads draw from too
 BackboneBuilder = Callable[..., Backbone]
 
+FITTED = ("projection", "topics")  # to the data, without gradients: for LSD-C's graph alone
 BACKBONES: dict[str, BackboneBuilder] = {
     "resnet18": resnet18,
     "vgg4": vgg4,
@@ -25,6 +26,7 @@ BACKBONES: dict[str, BackboneBuilder] = {
     "mlp-norm": mlp_norm,
     "coder": coder,
     "projection": projection,
+    "topics": topics,
 }
 
 

@@ -1,11 +1,13 @@
-"""Features of vectors that need no training: leading directions of many numbers, waves of few."""
+"""Features of vectors that need no training: leading directions of many numbers or of documents, waves of few."""
 
 import math
 from math import prod
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from sklearn.decomposition import PCA
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.preprocessing import normalize
 from torch import Tensor, nn
 
 from lsdc.nn.backbone import Backbone
@@ -55,6 +57,39 @@ class Directions(nn.Module):
         self.scale.copy_(((x - self.centre) @ self.directions).norm(dim=1).mean().clamp(min=1e-6))
 
 
+class Topics(nn.Module):
+    """Documents by their angle in the leading singular directions of the inputs: latent semantic analysis."""
+
+    directions: Tensor
+    centre: Tensor
+    scale: Tensor
+
+    def __init__(self, n_in: int, n_out: int) -> None:
+        super().__init__()
+        self.register_buffer("directions", torch.zeros(n_in, n_out))
+        self.register_buffer("centre", torch.zeros(n_out))
+        self.register_buffer("scale", torch.ones(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (F.normalize(F.normalize(x) @ self.directions) - self.centre) / self.scale
+
+    def compared(self, x: Tensor) -> Tensor:
+        """Where neighbours are looked for: the features."""
+        features: Tensor = self(x)
+        return features
+
+    @torch.no_grad()
+    def fit(self, x: Any, origin: Tensor, seed: int) -> None:
+        """Find the directions of some documents, a sparse matrix, by their angle from zero; origin plays no part."""
+        x = normalize(x)
+        n = min(*x.shape, self.directions.shape[1])
+        found = TruncatedSVD(n, random_state=seed % 2**32).fit(x)
+        self.directions.zero_()[:, :n] = torch.from_numpy(found.components_.T.copy())
+        z = F.normalize(torch.from_numpy(found.transform(x)).to(self.directions))
+        self.centre.zero_()[:n] = z.mean(0)
+        self.scale.copy_((z - z.mean(0)).norm(dim=1).mean().clamp(min=1e-6))
+
+
 class Waves(nn.Module):
     """Random Fourier features: what is linear in these may be bent in the inputs, as it must be for two moons.
 
@@ -96,9 +131,19 @@ class Waves(nn.Module):
 
 
 def projection(shape: tuple[int, ...], width: float = 1.0) -> Backbone:
-    """At most 128 principal directions of the inputs, or 512 waves of fewer than 32; ``width`` has no effect."""
+    """At most 128 x ``width`` principal directions of the inputs, or 512 waves of fewer than 32."""
     n_in = prod(shape)
     if n_in < FEW_FEATURES:
         return Backbone([Waves(n_in, N_WAVES)], N_WAVES)
-    n = min(n_in, N_DIRECTIONS)
+    n = _directions(n_in, width)
     return Backbone([Directions(n_in, n)], n)
+
+
+def topics(shape: tuple[int, ...], width: float = 1.0) -> Backbone:
+    """At most 128 x ``width`` singular directions of sparse documents."""
+    n = _directions(prod(shape), width)
+    return Backbone([Topics(prod(shape), n)], n)
+
+
+def _directions(n_in: int, width: float) -> int:
+    return max(1, min(n_in, round(N_DIRECTIONS * width)))
