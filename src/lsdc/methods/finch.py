@@ -78,10 +78,10 @@ class FINCH(Estimator):
         f = self._samples.to(context.device)
         partitions = finch_partitions(f, settings.metric)
         if settings.n_clusters is None:
-            assigned = partitions[natural(partitions)].labels
+            labels = partitions[natural(partitions)].labels
         else:
-            assigned = cut(f, partitions, settings.n_clusters, settings.metric)
-        self._clusters = assigned.cpu()
+            labels = cut(f, partitions, settings.n_clusters, settings.metric)
+        self._clusters = labels.cpu()
         self.partitions_: list[NDArray[np.int64]] = [partition.labels.cpu().numpy() for partition in partitions]
         self.history_ = []
 

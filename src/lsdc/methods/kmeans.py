@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lsdc.data.sources import Data, flat
 from lsdc.errors import InputError
-from lsdc.methods.base import Arrays, Estimator
+from lsdc.methods.base import Arrays, Estimator, whole_number
 from lsdc.methods.saving import check_tensors
 from lsdc.nn.centres import centre_logits
 from lsdc.training.loop import Context
@@ -62,6 +62,11 @@ class KMeans(Estimator):
         self.n_init = n_init
         self.random_state = random_state
         self.device = device
+
+    def _resolve(self, shape: tuple[int, ...], n: int, sparse: bool = False) -> Settings:
+        whole_number("n_init", self.n_init)
+        settings: Settings = super()._resolve(shape, n, sparse)
+        return settings
 
     def _fit(self, data: Data, settings: Settings, prepared: None, context: Context) -> None:
         f = flat(data)
