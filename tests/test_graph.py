@@ -174,7 +174,8 @@ def test_auto_follows_from_the_data():
     assert [default[name] for name in ("neighbours", "k", "walk", "n_init")] == ["graph", 10, 3, 20]
     assert default["backbone"] == "projection"
     assert settings(X[:, :31])["neighbours"] == "graph"  # few numbers too, as waves
-    assert settings(sp.csr_matrix(X))["neighbours"] == "batch"
+    documents = settings(sp.csr_matrix(X))
+    assert [documents[name] for name in ("neighbours", "backbone", "width")] == ["graph", "topics", 2 * 3 / 128]
     assert settings(X, similarity="knn")["neighbours"] == "batch"  # asks for labels in the batch
     assert settings(X, neighbours="batch")["backbone"] == "mlp"
     assert settings(X, neighbours="batch")["n_init"] == 1
@@ -261,7 +262,13 @@ def test_the_head_is_the_best_classifier():
 def test_strokes_are_told_apart_whatever_their_share():
     X, y = images_of_strokes(sizes=(210, 60, 30))
     model = LSDC(3, random_state=0).fit(X)
-    assert [r["stage"] for r in model.history_ if r["epoch"] == 1] == ["pretext", "starts", "clustering", "choice"]
+    assert [r["stage"] for r in model.history_ if r["epoch"] == 1] == [
+        "pretext",
+        "starts",
+        "clustering",
+        "choice",
+        "agreement",
+    ]
     assert clustering_accuracy(y, model.labels_) >= 0.97
 
 

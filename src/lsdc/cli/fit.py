@@ -160,7 +160,9 @@ def _say_how_to_go_on(error: BaseException, run: "Run", words: list[str]) -> Non
     again = shlex.join(words)
     if isinstance(error, PeerLost):
         line(err, f"everything up to the last checkpoint is kept. Go on with:  {again}")
-    elif kept := next(filter(None, map(run.read_checkpoint, ("choice", "clustering", "starts", "pretext"))), None):
+    elif kept := next(
+        filter(None, map(run.read_checkpoint, ("agreement", "choice", "clustering", "starts", "pretext"))), None
+    ):
         place = f"epoch {len(kept.history) + 1}, step {kept.step}" if kept.step else f"epoch {len(kept.history)}"
         line(err, f"stopped; everything up to {place} is kept. Go on with:  {again}")
     else:

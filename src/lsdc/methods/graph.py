@@ -63,8 +63,8 @@ class Fixed(nn.Module):
 
     def _worth(self, labels: Tensor, n_clusters: int, steps: int) -> Tensor:
         shares = torch.bincount(labels, minlength=n_clusters).double() / len(labels)
-        price = PRICE * torch.special.entr(shares).sum()
-        return graph_information(self.neighbours, labels, n_clusters, steps) - price
+        entropy: Tensor = torch.special.entr(shares).sum()
+        return graph_information(self.neighbours, labels, n_clusters, steps) - PRICE * entropy
 
     @torch.no_grad()
     def choose(self, classifiers: Classifiers, steps: int) -> Record:

@@ -12,8 +12,8 @@ from lsdc.data.sampler import Batch, draw
 from lsdc.data.sources import Data
 from lsdc.functional import nearest, pair_likelihood, walk
 from lsdc.methods.deep import CHUNK, assigned
-from lsdc.methods.graph import CLASSIFIERS, REMEDIES, SAMPLES, ClassifierTraining, Fixed, Pairs, sample, starts
-from lsdc.nn.classifiers import FORMS, GAIN, IMAGE_FORMS, Axes, Classifiers, principal_axes
+from lsdc.methods.graph import CLASSIFIERS, REMEDIES, SAMPLES, ClassifierTraining, Fixed, Pairs, agreed, sample, starts
+from lsdc.nn.classifiers import FORMS, GAIN, IMAGE_FORMS, Axes, Classifiers, Forms, principal_axes
 from lsdc.nn.network import Network
 from lsdc.training import device as devices
 from lsdc.training.health import Record, examine
@@ -70,18 +70,21 @@ class Encoder:
         k = min(self.settings.k, len(f) - 1)
         return axes, nearest(nn.functional.normalize(axes.of(f)), k, "l2").indices
 
-    def classify(self, name: str) -> tuple[Classifiers, Axes, list[Record]]:
-        """Train classifiers on the features as they are now; the best one becomes the network's head."""
+    def classify(self, name: str, forms: Forms = FORMS) -> tuple[Classifiers, Fixed, Axes, list[Record]]:
+        """Train classifiers on the features as they are now."""
         f, indices = self.sampled(name)
         axes, neighbours = self.graph(f)
         views = [axes.of(self.features(indices, name, v, augmented=True)) for v in range(N_VIEWS)]
+        fixed = Fixed(axes.of(f), neighbours, torch.stack(views))
         seed = derive(self.context.seed, name)
-        f, start = axes.of(f), starts(axes.of(f), self.settings.n_init, self.settings.n_clusters, seed)
-        fixed = Fixed(f, neighbours, torch.stack(views))
-        stage = ClassifierTraining(name, Classifiers(start, forms=IMAGE_FORMS), fixed, self.settings, CLASSIFIERS)
-        history = train(stage, stage.data, stage.plan, self.context)
-        self.fold(stage.classifiers, axes)
-        return stage.classifiers, axes, history
+        start = starts(fixed.features, self.settings.n_init, self.settings.n_clusters, seed)
+        classifiers, history = self.trained(name, Classifiers(start, forms=forms), fixed)
+        return classifiers, fixed, axes, history
+
+    def trained(self, name: str, classifiers: Classifiers, fixed: Fixed) -> tuple[Classifiers, list[Record]]:
+        """Classifiers after a stage on fixed features."""
+        stage = ClassifierTraining(name, classifiers, fixed, self.settings, CLASSIFIERS)
+        return classifiers, train(stage, stage.data, stage.plan, self.context)
 
     @torch.no_grad()
     def fold(self, classifiers: Classifiers, axes: Axes) -> None:
@@ -146,8 +149,11 @@ class NetworkTraining:
 def fit_images(network: Network, views: Views, data: Data, settings: Any, context: Context) -> list[Record]:
     """Cluster images after a pretext: classifiers on its features, network and classifiers, classifiers once more."""
     encoder = Encoder(network, views, data, settings, context)
-    found, axes, history = encoder.classify("starts")
+    found, _, axes, history = encoder.classify("starts", IMAGE_FORMS)
     start = GAIN * torch.einsum("de,hek->hdk", axes.directions, found.weight.detach())
     stage = NetworkTraining(encoder, start, found.bias.detach(), found.best, settings)
     history += train(stage, stage.data, settings.plan, context, stage.prepare)
-    return history + encoder.classify("choice")[2]
+    found, fixed, axes, more = encoder.classify("choice")
+    found, last = encoder.trained("agreement", agreed(found, fixed), fixed)
+    encoder.fold(found, axes)
+    return history + more + last
