@@ -208,17 +208,26 @@ def test_saved_models_predict_the_same_to_the_bit(name, kind, tmp_path):
     assert loaded.n_clusters_ == model.n_clusters_ == 3
 
 
+# what test_figures.py asks of the defaults, with smaller networks and no longer than needed
+ENOUGH = {
+    "kmeans": {},
+    "finch": {},
+    "lsdc": {"width": 0.1, "epochs": 20},
+    "deepcluster": {"width": 0.1, "epochs": 5},
+    **{key: {"width": 0.1, "pretext_plan": {"epochs": 200}} for key in ("dec", "idec", "vade")},
+}
+
+
 @every_method
 def test_easy_blobs_are_found_and_new_data_is_labelled_like_its_kind(name):
     X, y = blobs(300)
-    quicker = {"width": 0.1, "pretext_plan": {"epochs": 200}} if name in ("dec", "idec", "vade") else {}
-    model = METHODS[name](3, random_state=0, **quicker).fit(X[:200])
+    model = METHODS[name](3, random_state=0, **ENOUGH.get(name, {"width": 0.1})).fit(X[:200])
     assert clustering_accuracy(y[:200], model.labels_) > 0.95
     assert clustering_accuracy(y[200:], model.predict(X[200:])) == 1.0
 
 
 GRAPHS = {
-    "images": (grey_images(), {"width": 0.1, "pretext_plan": {"epochs": 1}}),
+    "images": (grey_images(), {"width": 0.1, "pretext_plan": {"epochs": 1}, "batch_size": 32}),
     "embeddings": (np.random.default_rng(0).normal(size=(60, 40)), {}),
 }
 

@@ -14,6 +14,9 @@ from lsdc import LSDC, datasets
 from lsdc.errors import HealthWarning, InputError
 from lsdc.runs.folder import Run
 
+# one server for all tests of a worker: what it has imported, the processes it forks need not
+FORKSERVER = multiprocessing.get_context("forkserver")
+FORKSERVER.set_forkserver_preload(["lsdc.methods", "lsdc.data.datasets", "lsdc.cli.fit", "torch.distributed.nn"])
 SMALL = {"epochs": 3, "pretext_plan": {"epochs": 2}, "batch_size": 32, "width": 0.1, "pool": 200, "random_state": 0}
 
 
@@ -73,11 +76,9 @@ def victim(folder, point, n, interval, limit):
 
 def attempt(folder, point=None, n=0, interval=0.0, limit=0):
     """The exit code of a fit that goes on with a run and may be killed."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lsdc.methods", "lsdc.data.datasets", "torch.distributed.nn"])
-    process = context.Process(target=victim, args=(folder, point, n, interval, limit))
+    process = FORKSERVER.Process(target=victim, args=(folder, point, n, interval, limit))
     process.start()
-    process.join(120)
+    process.join()
     return process.exitcode
 
 
