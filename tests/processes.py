@@ -32,7 +32,7 @@ CLUSTERINGS = [
     ("image", similarity, composition, "linear") for similarity in SIMILARITIES for composition in COMPOSITIONS
 ] + [("vector", "knn", "mixup", "normed"), ("vector", "sne", "none", "normed")]
 PRETRAININGS = [(kind, name) for kind in KINDS for name in ("autoencoder", "contrastive", "rotnet")]
-PRETRAININGS.remove(("vector", "rotnet"))
+PRETRAININGS = [*(case for case in PRETRAININGS if case != ("vector", "rotnet")), ("vector", "stacked")]
 
 OTHERS = [
     (kind, name, "method")

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from contextlib import redirect_stderr, redirect_stdout
 from inspect import signature
 
@@ -22,6 +21,7 @@ from lsdc.cli.tables import NAMES
 from lsdc.experiments.tables import TABLES
 from lsdc.methods import METHODS
 from lsdc.runs.folder import INTERVAL
+from victims import Signals, surrounded
 
 FEW = ["--set", "epochs=2", "--set", "pretext_plan.epochs=1", "--set", "width=0.1"]
 QUICK = ["--set", "neighbours=batch", *FEW]
@@ -257,17 +257,11 @@ def whole(tmp_path_factory):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_runs_go_on_where_they_were(tmp_path, number, whole):
     """Ctrl-C or SIGTERM in the middle: exit code 130 or 143, the command that resumes, in the end the same labels."""
-    command = [sys.executable, "-m", "lsdc", "fit", "digits", *LONGER, "--out", "cut"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
-    checkpoint = tmp_path / "cut" / "checkpoint" / "clustering.safetensors"
-    while not checkpoint.exists() and process.poll() is None:
-        time.sleep(0.05)
-    process.send_signal(number)
-    _, stderr = process.communicate()
-    assert process.returncode == 128 + number
-    assert "is kept. Go on with:" in stderr
-    assert "lsdc fit digits --out cut --resume" in stderr
+    code, out, said = surrounded(tmp_path, Signals(number), "fit", "digits", *LONGER, "--out", "cut")
+    assert code == 128 + number, said
+    assert out == "signal\nstep\n"  # which is finished
+    assert "everything up to epoch 2, step 3 is kept. Go on with:" in said
+    assert "lsdc fit digits --out cut --resume" in said
     assert not (tmp_path / "cut" / "labels.csv").exists()
     refused(inside("evaluate", "cut", cwd=tmp_path), "labels.csv", "not finished")
     resumed = inside("fit", "digits", "--out", "cut", "--resume", cwd=tmp_path)

@@ -10,29 +10,7 @@ import numpy as np
 import pytest
 
 from lsdc import KMeans
-from lsdc.cli.main import main
-from victims import FORKSERVER
-
-
-def command(words, folder, surround):
-    os.chdir(folder)
-    for number, name in ((1, "out"), (2, "err")):
-        os.dup2(os.open(name, os.O_CREAT | os.O_WRONLY, 0o600), number)
-    surround()
-    main([str(word) for word in words])
-
-
-def started(folder, surround, *words):
-    """A command in a process of its own, in surroundings that a function makes there."""
-    process = FORKSERVER.Process(target=command, args=(words, folder, surround))
-    process.start()
-    return process
-
-
-def ended(folder, surround, *words):
-    process = started(folder, surround, *words)
-    process.join()
-    return process.exitcode, (folder / "err").read_text()
+from victims import started, surrounded
 
 
 def closed_pipe():
@@ -46,7 +24,7 @@ def test_a_reader_that_has_left_is_no_error_to_speak_of(tmp_path, n):
     X = np.random.default_rng(0).normal(size=(n, 2)).astype(np.float32)
     np.save(tmp_path / "x.npy", X)
     KMeans(2, n_init=1, random_state=0).fit(X[:20], run=tmp_path / "run")
-    assert ended(tmp_path, closed_pipe, "predict", "run", "x.npy") == (1, "")
+    assert surrounded(tmp_path, closed_pipe, "predict", "run", "x.npy") == (1, "", "")
 
 
 def full_disk():
@@ -57,7 +35,7 @@ def full_disk():
 def test_labels_that_a_full_disk_does_not_take_are_missed(tmp_path):
     np.save(tmp_path / "x.npy", np.eye(20))
     KMeans(2, n_init=1, random_state=0).fit(np.eye(20), run=tmp_path / "run")
-    code, said = ended(tmp_path, full_disk, "predict", "run", "x.npy")
+    code, _, said = surrounded(tmp_path, full_disk, "predict", "run", "x.npy")
     assert (code, said) == (1, "lsdc: disk: No space left on device\n")
 
 
@@ -74,7 +52,7 @@ def test_too_little_memory_is_said_in_one_line(tmp_path, n):
     """A batch of 12,000 has matrices of 576 MB; a file of 4,000,000 samples takes 192 MB."""
     np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float32, (n, 12))[::2] = 1
     words = ["fit", "x.npy", "-k", 2, "--out", "run", "--set", "batch_size=12000", "--set", "similarity=sne"]
-    code, said = ended(tmp_path, little_memory, *words, "--set", "epochs=1", "--set", "width=0.02")
+    code, _, said = surrounded(tmp_path, little_memory, *words, "--set", "epochs=1", "--set", "width=0.02")
     assert code == 1
     assert said.splitlines()[-1] == "lsdc: not enough memory; try a smaller batch_size, width or pool (--set)"
     assert "Traceback" not in said

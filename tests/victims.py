@@ -11,8 +11,10 @@ import warnings
 import torch
 
 from lsdc import LSDC, datasets
+from lsdc.cli.main import main
 from lsdc.errors import HealthWarning, InputError
 from lsdc.runs.folder import Run
+from lsdc.training.loop import Stage
 
 # one server for all tests of a worker: what it has imported, the processes it forks need not
 FORKSERVER = multiprocessing.get_context("forkserver")
@@ -80,6 +82,48 @@ def attempt(folder, point=None, n=0, interval=0.0, limit=0):
     process.start()
     process.join()
     return process.exitcode
+
+
+def command(words, folder, surround):
+    os.chdir(folder)
+    for number, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), number)
+    surround()
+    main([str(word) for word in words])
+
+
+def started(folder, surround, *words):
+    """A command line in a process of its own, after a function has made its surroundings there."""
+    process = FORKSERVER.Process(target=command, args=(words, folder, surround))
+    process.start()
+    return process
+
+
+def surrounded(folder, surround, *words):
+    """Exit code, stdout and stderr of such a command."""
+    process = started(folder, surround, *words)
+    process.join()
+    return process.exitcode, (folder / "out").read_text(), (folder / "err").read_text()
+
+
+class Signals:
+    """Surroundings in which a signal comes in the middle of the clustering, ``times`` in a row."""
+
+    def __init__(self, number, times=1):
+        self.number, self.times = number, times
+
+    def __call__(self):
+        take = Stage._take
+
+        def signalled(stage, indices, x, epoch, steps):
+            if (stage.objective.name, epoch, stage.step) == ("clustering", 1, 2):
+                for _ in range(self.times):
+                    os.write(1, b"signal\n")
+                    signal.raise_signal(self.number)
+                os.write(1, b"step\n")
+            take(stage, indices, x, epoch, steps)
+
+        Stage._take = signalled
 
 
 def left(folder):
