@@ -129,7 +129,7 @@ def test_evaluate_gives_json(fitted):
 def test_predict_equals_the_labels(fitted):
     folder, _ = fitted
     labels = (folder / "runs" / "digits" / "labels.csv").read_text()
-    assert lsdc("predict", "runs/digits", "digits", cwd=folder).stdout == labels
+    assert inside("predict", "runs/digits", "digits", cwd=folder).stdout == labels
     result = inside("predict", "runs/digits", "digits", "--out", "new.csv", cwd=folder)
     assert result.returncode == 0
     assert (folder / "new.csv").read_text() == labels

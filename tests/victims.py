@@ -78,7 +78,12 @@ def victim(folder, point, n, interval, limit):
 
 def attempt(folder, point=None, n=0, interval=0.0, limit=0):
     """The exit code of a fit that goes on with a run and may be killed."""
-    process = FORKSERVER.Process(target=victim, args=(folder, point, n, interval, limit))
+    return exit_code_of(victim, folder, point, n, interval, limit)
+
+
+def exit_code_of(function, *words):
+    """How a process ends that calls a function: minus the signal that killed it, if one did."""
+    process = FORKSERVER.Process(target=function, args=words)
     process.start()
     process.join()
     return process.exitcode
@@ -104,6 +109,10 @@ def surrounded(folder, surround, *words):
     process = started(folder, surround, *words)
     process.join()
     return process.exitcode, (folder / "out").read_text(), (folder / "err").read_text()
+
+
+def undisturbed():
+    """Surroundings as they are."""
 
 
 class Signals:
