@@ -525,7 +525,7 @@ def test_every_option_trains_and_acts(what, usual):
     record = model.history_[-1]
     assert np.isfinite(record["loss"])
     assert {"pair", "consistency", "density", "spread", "alive", "entropy", "confident"} <= record.keys()
-    assert np.abs(model.predict_proba(blobs()[0]) - usual).max() > 1e-4
+    assert np.abs(model.predict_proba(blobs()[0]) - usual).max() > 1e-6  # without it, 0
 
 
 def test_images_train_with_every_composition_and_pretext():

@@ -117,7 +117,7 @@ def test_altered_results_are_refused(compared, tmp_path, key):
 def without_letters():
     """What PYTHONIOENCODING=latin-1 does."""
     sys.stdout.reconfigure(encoding="latin-1")
-    sys.stderr.reconfigure(encoding="latin-1")
+    sys.stderr.reconfigure(encoding="latin-1", errors="backslashreplace")
 
 
 def test_terminals_that_lack_a_letter(tmp_path):

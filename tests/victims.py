@@ -89,10 +89,17 @@ def exit_code_of(function, *words):
     return process.exitcode
 
 
+def redirect(number, handle):
+    """Let stdout (1) or stderr (2) go elsewhere, as if it had from the beginning."""
+    os.dup2(handle, number)
+    name, buffering, errors = (("stdout", -1, None), ("stderr", 1, "backslashreplace"))[number - 1]
+    setattr(sys, name, open(number, "w", buffering, errors=errors, closefd=False))  # noqa: SIM115 (for as long as the process lives)
+
+
 def command(words, folder, surround):
     os.chdir(folder)
     for number, name in ((1, "out"), (2, "err")):
-        os.dup2(os.open(name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), number)
+        redirect(number, os.open(name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600))
     surround()
     main([str(word) for word in words])
 
