@@ -1,7 +1,7 @@
 # make demo    cluster the handwritten digits bundled with scikit-learn
 # make test    the tests
 # make soak    fit, predict, save and load for up to 20 minutes, watching memory, open files and threads
-# make chaos   runs of the command line killed at random moments, now and then on a full disk
+# make chaos   runs of the command line killed at random moments, and a fault at every system call of a fit
 # make lint    format, lint, spelling, types, import direction
 # make check   what a change must pass: make lint, and the fast tests
 .PHONY: demo test soak chaos lint check format clean benchmarks
@@ -35,6 +35,7 @@ soak: $(READY)
 
 chaos: $(READY)
 	$(THREADS) $(BIN)/python benchmarks/chaos.py --kills 50
+	$(THREADS) $(BIN)/python benchmarks/faults.py
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

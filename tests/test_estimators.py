@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from itertools import product
 
 import numpy as np
 import pytest
@@ -107,7 +108,8 @@ THOROUGH = {
 }
 
 
-WHOLE = {name: {"batch_size": "auto"} if name in DEEP else {} for name in METHODS}
+# no more training than it takes to be fitted, in whole batches, for all that asks for no clusters
+TINY = {name: params | ({"epochs": 1, "batch_size": "auto"} if name in DEEP else {}) for name, params in QUICK.items()}
 
 
 def expected_failures(estimator):
@@ -118,7 +120,7 @@ def expected_failures(estimator):
 
 
 @parametrize_with_checks(
-    [*(METHODS[name](**(QUICK[name] | WHOLE[name])) for name in METHODS), FINCH(metric="l2")],
+    [*(METHODS[name](**TINY[name]) for name in METHODS), FINCH(metric="l2")],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn(estimator, check):
@@ -209,17 +211,26 @@ def test_saved_models_predict_the_same_to_the_bit(name, kind, tmp_path):
     assert loaded.n_clusters_ == model.n_clusters_ == 3
 
 
+# what test_figures.py asks of the defaults, with smaller networks and no longer than needed
+ENOUGH = {
+    "kmeans": {},
+    "finch": {},
+    "lsdc": {"width": 0.1, "epochs": 20},
+    "deepcluster": {"width": 0.1, "epochs": 5},
+    **{key: {"width": 0.1, "pretext_plan": {"epochs": 200}} for key in ("dec", "idec", "vade")},
+}
+
+
 @every_method
 def test_easy_blobs_are_found_and_new_data_is_labelled_like_its_kind(name):
     X, y = blobs(300)
-    quicker = {"width": 0.1, "pretext_plan": {"epochs": 200}} if name in ("dec", "idec", "vade") else {}
-    model = METHODS[name](3, random_state=0, **quicker).fit(X[:200])
+    model = METHODS[name](3, random_state=0, **ENOUGH.get(name, {"width": 0.1})).fit(X[:200])
     assert clustering_accuracy(y[:200], model.labels_) > 0.95
     assert clustering_accuracy(y[200:], model.predict(X[200:])) == 1.0
 
 
 GRAPHS = {
-    "images": (grey_images(), {"width": 0.1, "pretext_plan": {"epochs": 1}}),
+    "images": (grey_images(), {"width": 0.1, "pretext_plan": {"epochs": 1}, "batch_size": 32}),
     "embeddings": (np.random.default_rng(0).normal(size=(60, 40)), {}),
 }
 
@@ -518,7 +529,6 @@ OPTIONS = {
     "no consistency": {"consistency": 0.0},
     "balance": {"balance": 0.5},
     "mixup": {"composition": "mixup"},
-    "no pretext": {"pretext": "none"},
     "autoencoder": {"pretext": "autoencoder"},
     "frozen": {"n_frozen": 2},
     "sgd with steps": {"optimizer": "sgd", "lr": 0.05, "schedule": "steps", "milestones": (1,)},
@@ -526,19 +536,28 @@ OPTIONS = {
 }
 
 
+@pytest.fixture(scope="module")
+def usual():
+    """What comes of no option at all."""
+    return quick("lsdc", pretext="none").fit(blobs()[0]).predict_proba(blobs()[0])
+
+
 @pytest.mark.parametrize("what", OPTIONS)
-def test_every_option_trains(what):
+def test_every_option_trains_and_acts(what, usual):
     model = quick("lsdc", **OPTIONS[what]).fit(blobs()[0])
     record = model.history_[-1]
     assert np.isfinite(record["loss"])
     assert {"pair", "consistency", "density", "spread", "alive", "entropy", "confident"} <= record.keys()
+    assert np.abs(model.predict_proba(blobs()[0]) - usual).max() > 1e-6  # without it, 0
 
 
-@pytest.mark.parametrize("composition", ["ricap", "mixup", "cutmix", "none"])
-@pytest.mark.parametrize("pretext", ["rotnet", "autoencoder"])
-def test_images_train_with_every_composition_and_pretext(composition, pretext):
-    model = quick("lsdc", composition=composition, pretext=pretext).fit(grey_images())
-    assert {r["stage"] for r in model.history_} == {"pretext", "clustering"}
+def test_images_train_with_every_composition_and_pretext():
+    found = set()
+    for composition, pretext in product(["ricap", "mixup", "cutmix", "none"], ["rotnet", "autoencoder"]):
+        model = quick("lsdc", composition=composition, pretext=pretext).fit(grey_images())
+        assert {r["stage"] for r in model.history_} == {"pretext", "clustering"}
+        found.add(model.predict_proba(grey_images()).tobytes())
+    assert len(found) == 8  # each of them acts
 
 
 def test_rotnet_needs_square_images():

@@ -1,6 +1,7 @@
 """People's files: what is read, and what is said of those that cannot be."""
 
 import json
+import struct
 
 import numpy as np
 import pytest
@@ -196,3 +197,20 @@ def test_rotated_photos_stand_upright(tmp_path):
 def test_json_ids_survive(tmp_path):
     (tmp_path / "x.jsonl").write_text(json.dumps({"text": "a", "id": 5}) + "\n")
     assert list(open_data(str(tmp_path / "x.jsonl")).ids) == [5]
+
+
+def exif_with(kind, count, value):
+    """EXIF of one tag, the orientation, of any type and length, pointing anywhere."""
+    entry = struct.pack("<HHII", 0x0112, kind, count, value)
+    return b"Exif\0\0II*\0" + struct.pack("<IH", 8, 1) + entry + bytes(4)
+
+
+def test_photos_with_malformed_tags_are_read_or_left_out(tmp_path):
+    Image.new("RGB", (16, 16)).save(tmp_path / "good.jpg")
+    tags = [(k, n, v) for k in range(14) for n in (0, 1, 2, 2**31) for v in (0, 3, 9, 2**32 - 1)]
+    for i, tag in enumerate(tags):
+        Image.new("RGB", (16, 16)).save(tmp_path / f"{i}.jpg", exif=exif_with(*tag))
+    data = open_data(str(tmp_path), image_size=8)
+    assert len(data.X) + len(data.skipped) == 1 + len(tags)
+    assert len(data.X) > len(tags) // 2
+    assert all("not a readable image" in why for _, why in data.skipped)

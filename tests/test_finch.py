@@ -162,7 +162,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 def peak_bytes(call):
     program = PROGRAM.format(call=call)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=1200)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return int(done.stdout) * (1 if sys.platform == "darwin" else 1024)
 
 

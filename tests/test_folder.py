@@ -2,11 +2,10 @@
 
 import errno
 import fcntl
+import itertools
 import os
 import signal
 import stat
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -19,6 +18,7 @@ from lsdc.runs import atomic
 from lsdc.runs.atomic import write_atomic
 from lsdc.runs.folder import Run
 from test_cli import inside, refused
+from victims import exit_code_of
 
 
 def fitted(run, k=3, **options):
@@ -95,25 +95,21 @@ def left_by(folder):
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-OVERWRITE = """
-import os, signal, sys
-import numpy as np
-from lsdc import KMeans
-from lsdc.runs.folder import Run
-calls = 0
-def dying(function):
-    def wrapper(*words, **options):
-        global calls
-        calls += 1
-        if calls == int(sys.argv[2]):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*words, **options)
-    return wrapper
-run = Run.create(sys.argv[1], overwrite=True)
-os.unlink = dying(os.unlink)
-os.replace = dying(os.replace)
-KMeans(4, random_state=0).fit(np.load(sys.argv[3]), run=run)
-"""
+def overwrite(folder, n):
+    """Replace a run, and die at the n-th file that is removed or put in place."""
+    run = Run.create(folder, overwrite=True)
+    count = itertools.count(1)
+
+    def dying(function):
+        def wrapper(*words, **options):
+            if next(count) == n:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*words, **options)
+
+        return wrapper
+
+    os.unlink, os.replace = dying(os.unlink), dying(os.replace)
+    fitted(run, k=4)
 
 
 @pytest.mark.parametrize("n", [1, 3, 5, 6])
@@ -123,8 +119,7 @@ def test_a_kill_while_a_run_is_cleared_leaves_a_run(tmp_path, n):
     np.save(tmp_path / "x.npy", VECTORS)
     fitted(tmp_path / "run")
     (tmp_path / "run" / "notes.txt").write_text("mine")
-    words = [sys.executable, "-c", OVERWRITE, str(tmp_path / "run"), str(n), str(tmp_path / "x.npy")]
-    assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
+    assert exit_code_of(overwrite, tmp_path / "run", n) == -signal.SIGKILL
     refused(inside("fit", "x.npy", "-k", 3, "--out", "run", cwd=tmp_path), "a run is there already")
     fitted(None, resume=tmp_path / "run")
     fitted(Run.create(tmp_path / "run", overwrite=True), k=4)

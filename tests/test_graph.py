@@ -22,6 +22,8 @@ from lsdc.nn.projection import Directions
 from lsdc.training.loop import Context, Progress
 
 QUICK = {"epochs": 3, "n_init": 3}
+STAGES = ["pretext", "starts", "clustering", "choice", "agreement"]
+QUICK_IMAGES = {"epochs": 2, "n_init": 2, "pretext_plan": {"epochs": 2}, "batch_size": 32, "width": 0.1}
 CONTEXT = Context(0, torch.device("cpu"))
 
 
@@ -110,7 +112,7 @@ def test_information_by_hand():
     assert thirds == pytest.approx(0.5 * math.log(2) + 0.5 * math.log(4))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("sizes", [(700, 200, 100), (600, 250, 100, 50)], ids=["70/20/10", "60/25/10/5"])
 def test_clusters_of_unequal_size_are_found(sizes, seed):
     X, y = embeddings(seed, sizes, spread=0.5)
@@ -120,11 +122,9 @@ def test_clusters_of_unequal_size_are_found(sizes, seed):
 
 
 @pytest.mark.filterwarnings("ignore::lsdc.errors.HealthWarning")
-@pytest.mark.parametrize(
-    "seed", [pytest.param(0, marks=pytest.mark.xfail(reason="the largest is split", strict=False)), 1, 2]
-)
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_cluster_of_one_percent_survives(seed):
-    """The known limit of docs/results.md; which seeds meet it depends on rounding, so the mark is not strict."""
+    """The limit of docs/results.md: seed 0 splits the largest cluster instead, or not, as rounding has it."""
     X, y = embeddings(seed, (600, 250, 100, 40, 10), spread=0.5)
     assert clustering_accuracy(y, LSDC(5, random_state=seed).fit_predict(X)) >= 0.97
 
@@ -245,7 +245,7 @@ def test_axes_are_the_principal_directions_of_standardised_features():
 def test_the_head_is_the_best_classifier():
     """What the network predicts is what the chosen classifier says along the axes, for samples it has not seen too."""
     X, _ = images_of_strokes()
-    model = LSDC(3, random_state=0, epochs=1, n_init=3, pretext_plan={"epochs": 2})
+    model = LSDC(3, random_state=0, **{**QUICK_IMAGES, "epochs": 1, "n_init": 3})
     model.fit(X[:80])
     f = torch.from_numpy(model.transform(X))
     encoder = Encoder(model.network_, model._views, Data(X, model.spec_), Settings(**model.settings_), CONTEXT)
@@ -261,24 +261,19 @@ def test_the_head_is_the_best_classifier():
 
 def test_strokes_are_told_apart_whatever_their_share():
     X, y = images_of_strokes(sizes=(210, 60, 30))
-    model = LSDC(3, random_state=0).fit(X)
-    assert [r["stage"] for r in model.history_ if r["epoch"] == 1] == [
-        "pretext",
-        "starts",
-        "clustering",
-        "choice",
-        "agreement",
-    ]
+    model = LSDC(3, random_state=0, n_init=5, batch_size=64, width=0.1, pretext_plan={"epochs": 10}).fit(X)
+    assert [r["stage"] for r in model.history_ if r["epoch"] == 1] == STAGES
     assert clustering_accuracy(y, model.labels_) >= 0.97
 
 
-QUICK_IMAGES = {"epochs": 2, "n_init": 2, "pretext_plan": {"epochs": 2}}
+@pytest.fixture(scope="module")
+def undisturbed():
+    return LSDC(3, random_state=0, **QUICK_IMAGES).fit(images_of_strokes()[0])
 
 
 @pytest.mark.parametrize("stage", ["starts", "clustering", "choice"])
-def test_images_go_on_from_any_stage_to_the_same_bits(tmp_path, stage):
+def test_images_go_on_from_any_stage_to_the_same_bits(tmp_path, stage, undisturbed):
     X, _ = images_of_strokes()
-    whole = LSDC(3, random_state=0, **QUICK_IMAGES).fit(X)
 
     def stop(progress: Progress):
         if progress.stage == stage and progress.epoch == 2 and progress.step == 3:
@@ -287,8 +282,8 @@ def test_images_go_on_from_any_stage_to_the_same_bits(tmp_path, stage):
     with pytest.raises(KeyboardInterrupt):
         LSDC(3, random_state=0, **QUICK_IMAGES).fit(X, run=tmp_path / "run", monitor=stop)
     resumed = LSDC(3, random_state=0, **QUICK_IMAGES).fit(X, resume=tmp_path / "run")
-    assert np.array_equal(resumed.predict_proba(X), whole.predict_proba(X))
-    assert [r["loss"] for r in resumed.history_] == [r["loss"] for r in whole.history_]
+    assert np.array_equal(resumed.predict_proba(X), undisturbed.predict_proba(X))
+    assert [r["loss"] for r in resumed.history_] == [r["loss"] for r in undisturbed.history_]
 
 
 @pytest.mark.filterwarnings("ignore::lsdc.errors.HealthWarning")

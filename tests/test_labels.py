@@ -2,8 +2,6 @@
 
 import csv
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -16,6 +14,7 @@ from lsdc.data.files import open_data
 from lsdc.runs.folder import Run
 from lsdc.runs.labels import labels_csv, read_labels
 from test_cli import inside
+from victims import surrounded, undisturbed
 
 FORMULAS = [
     *(
@@ -137,9 +136,9 @@ def test_folders_with_any_names_go_the_whole_way(photos):
     assert all((photos / "photos" / name).is_file() for name in ids)
     assert inside("predict", "run", "photos", "--out", "new.csv", cwd=photos).returncode == 0
     assert (photos / "new.csv").read_bytes() == (photos / "run" / "labels.csv").read_bytes()
-    command = [sys.executable, "-m", "lsdc", "predict", "run", "photos"]
-    printed = subprocess.run(command, cwd=photos, capture_output=True, check=True).stdout
-    assert printed == (photos / "new.csv").read_bytes()
+    code, _, said = surrounded(photos, undisturbed, "predict", "run", "photos")
+    assert code == 0, said
+    assert (photos / "out").read_bytes() == (photos / "new.csv").read_bytes()
 
 
 def test_ids_of_tables_come_back(tmp_path):

@@ -17,14 +17,15 @@ def alone():
 
 @pytest.fixture(scope="module", params=[2, 3])
 def group(request, tmp_path_factory):
-    """What each of two and of three processes came to."""
-    return processes.together(processes.both, request.param, tmp_path_factory.mktemp("group"))
+    """What each of two and of three processes came to; what rounding does is the same in three as in two."""
+    job = processes.in_both_precisions if request.param == 2 else processes.in_double_precision
+    return processes.together(job, request.param, tmp_path_factory.mktemp("group"))
 
 
 def test_every_stage_equals_that_of_one_process(alone, group):
     """Losses, gradients and updates to 1e-5 in single precision; these and the memory to 1e-7 in double, with Adam."""
     for results, _ in group:
-        assert results.keys() == alone.keys()
+        assert {case for case in alone if case.endswith("double") or len(group) == 2} == results.keys()
         for case, (record, tensors) in results.items():
             expected_record, expected = alone[case]
             precise = case.endswith("double")

@@ -1,8 +1,7 @@
 """What is written can be read: whatever was fitted, set or thrown at it, a file that is there is a file that loads."""
 
 import json
-import subprocess
-import sys
+import os
 
 import numpy as np
 import pytest
@@ -10,11 +9,13 @@ import torch
 
 from attacks import VECTORS
 from lsdc import InputError, KMeans, load
+from lsdc.data.files import open_data
 from lsdc.methods import METHODS
 from lsdc.runs.checkpoint import Checkpoint
 from lsdc.runs.tensors import write_tensors
 from lsdc.runs.untrusted import JSON_BYTES
 from lsdc.training.health import examine, thinned
+from victims import exit_code_of
 
 IMAGES = np.random.default_rng(0).random((40, 8, 8)).astype(np.float32)
 TEXTS = [f"{'apples pears' if i % 2 else 'cars trains'} {i} {'x' * 40_000}{i:05d}" for i in range(2000)]
@@ -90,24 +91,19 @@ def test_a_model_that_is_not_finite_is_not_written(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-CHANGED = """
-import os, sys
-import numpy as np
-from lsdc import load
-from lsdc.data.files import open_data
-model, X = load(sys.argv[1]), open_data(sys.argv[2]).X
-before = model.predict(X)
-for path in sys.argv[1:]:
-    with open(path, "r+b") as file:
-        file.seek(0, 2)
-        length = file.tell()
-        file.seek(length // 3)
-        file.write(os.urandom(length // 2))
-        file.flush()
-        assert (model.predict(X) == before).all()
-        file.truncate(64)
-assert (model.predict(X) == before).all()
-"""
+def spoil(*paths):
+    """Load a model and its data, then overwrite their files in place and cut them short."""
+    model, X = load(paths[0]), open_data(str(paths[1])).X
+    before = model.predict(X)
+    for path in paths:
+        with open(path, "r+b") as file:
+            length = file.seek(0, 2)
+            file.seek(length // 3)
+            file.write(os.urandom(length // 2))
+            file.flush()
+            assert (model.predict(X) == before).all()
+            file.truncate(64)
+    assert (model.predict(X) == before).all()
 
 
 @pytest.mark.parametrize("name", ["finch", "kmeans", "dec"])
@@ -117,5 +113,4 @@ def test_a_loaded_model_and_its_data_do_not_depend_on_their_files(tmp_path, name
     X = np.random.default_rng(0).normal(size=(3000, 5))
     np.save(tmp_path / "x.npy", X)
     small(name).fit(X).save(tmp_path / "m.safetensors")
-    words = [sys.executable, "-c", CHANGED, str(tmp_path / "m.safetensors"), str(tmp_path / "x.npy")]
-    assert subprocess.run(words, check=False).returncode == 0
+    assert exit_code_of(spoil, tmp_path / "m.safetensors", tmp_path / "x.npy") == 0

@@ -3,6 +3,7 @@
 import datetime
 import json
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ import torch
 from attacks import VECTORS
 from lsdc import InputError, KMeans, load
 from lsdc.experiments.comparison import latex
-from test_cli import inside, lsdc, refused
+from test_cli import inside, refused
 from test_readable import small
+from victims import surrounded
 
 MODES = {
     "no_grad": torch.no_grad,
@@ -112,13 +114,19 @@ def test_altered_results_are_refused(compared, tmp_path, key):
     refused(inside(*words, cwd=tmp_path / "mine"), "kmeans-seed0.json: not a result written by lsdc compare")
 
 
+def without_letters():
+    """What PYTHONIOENCODING=latin-1 does."""
+    sys.stdout.reconfigure(encoding="latin-1")
+    sys.stderr.reconfigure(encoding="latin-1", errors="backslashreplace")
+
+
 def test_terminals_that_lack_a_letter(tmp_path):
     (tmp_path / "写真").mkdir()
     np.save(tmp_path / "写真" / "x.npy", VECTORS)
     words = ("fit", "写真/x.npy", "-k", 3, "--method", "kmeans", "--out", "写真/run")
-    done = lsdc(*words, cwd=tmp_path, env={"PYTHONIOENCODING": "latin-1"})
-    assert done.returncode == 0, done.stderr
-    assert r"run folder: \u5199\u771f/run" in done.stdout
+    code, out, said = surrounded(tmp_path, without_letters, *words)
+    assert code == 0, said
+    assert r"run folder: \u5199\u771f/run" in out
 
 
 def test_control_characters_of_a_strangers_run_stay_in_it(tmp_path):

@@ -156,6 +156,12 @@ def written(tmp_path, columns, name="x.parquet"):
     return tmp_path / name
 
 
+@pytest.mark.parametrize("labels", [["a", None] * 20, [0, None] * 20], ids=["words", "numbers"])
+def test_a_label_that_is_missing_in_parquet_is_named(tmp_path, labels):
+    written(tmp_path, {"a": RNG.normal(size=40), "b": RNG.normal(size=40), "label": labels})
+    refused(inside("fit", "x.parquet", *KMEANS, cwd=tmp_path), "x.parquet: row 2, column 'label': no value")
+
+
 VECTORS = RNG.normal(size=(40, 5)).astype(np.float32)
 
 

@@ -11,9 +11,14 @@ import warnings
 import torch
 
 from lsdc import LSDC, datasets
+from lsdc.cli.main import main
 from lsdc.errors import HealthWarning, InputError
 from lsdc.runs.folder import Run
+from lsdc.training.loop import Stage
 
+# one server for all tests of a worker: what it has imported, the processes it forks need not
+FORKSERVER = multiprocessing.get_context("forkserver")
+FORKSERVER.set_forkserver_preload(["lsdc.methods", "lsdc.data.datasets", "lsdc.cli.fit", "torch.distributed.nn"])
 SMALL = {"epochs": 3, "pretext_plan": {"epochs": 2}, "batch_size": 32, "width": 0.1, "pool": 200, "random_state": 0}
 
 
@@ -73,12 +78,68 @@ def victim(folder, point, n, interval, limit):
 
 def attempt(folder, point=None, n=0, interval=0.0, limit=0):
     """The exit code of a fit that goes on with a run and may be killed."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lsdc.methods", "lsdc.data.datasets", "torch.distributed.nn"])
-    process = context.Process(target=victim, args=(folder, point, n, interval, limit))
+    return exit_code_of(victim, folder, point, n, interval, limit)
+
+
+def exit_code_of(function, *words):
+    """How a process ends that calls a function: minus the signal that killed it, if one did."""
+    process = FORKSERVER.Process(target=function, args=words)
     process.start()
-    process.join(120)
+    process.join()
     return process.exitcode
+
+
+def redirect(number, handle):
+    """Let stdout (1) or stderr (2) go elsewhere, as if it had from the beginning."""
+    os.dup2(handle, number)
+    name, buffering, errors = (("stdout", -1, None), ("stderr", 1, "backslashreplace"))[number - 1]
+    setattr(sys, name, open(number, "w", buffering, errors=errors, closefd=False))  # noqa: SIM115 (for as long as the process lives)
+
+
+def command(words, folder, surround):
+    os.chdir(folder)
+    for number, name in ((1, "out"), (2, "err")):
+        redirect(number, os.open(name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600))
+    surround()
+    main([str(word) for word in words])
+
+
+def started(folder, surround, *words):
+    """A command line in a process of its own, after a function has made its surroundings there."""
+    process = FORKSERVER.Process(target=command, args=(words, folder, surround))
+    process.start()
+    return process
+
+
+def surrounded(folder, surround, *words):
+    """Exit code, stdout and stderr of such a command."""
+    process = started(folder, surround, *words)
+    process.join()
+    return process.exitcode, (folder / "out").read_text(), (folder / "err").read_text()
+
+
+def undisturbed():
+    """Surroundings as they are."""
+
+
+class Signals:
+    """Surroundings in which a signal comes in the middle of the clustering, ``times`` in a row."""
+
+    def __init__(self, number, times=1):
+        self.number, self.times = number, times
+
+    def __call__(self):
+        take = Stage._take
+
+        def signalled(stage, indices, x, epoch, steps):
+            if (stage.objective.name, epoch, stage.step) == ("clustering", 1, 2):
+                for _ in range(self.times):
+                    os.write(1, b"signal\n")
+                    signal.raise_signal(self.number)
+                os.write(1, b"step\n")
+            take(stage, indices, x, epoch, steps)
+
+        Stage._take = signalled
 
 
 def left(folder):

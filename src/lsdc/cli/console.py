@@ -26,15 +26,17 @@ class Log:
         with suppress(OSError):
             sys.stderr.flush()
 
-    def close(self) -> None:
-        """Leave nothing behind that Python would fail to write at its end."""
-        try:
-            sys.stderr.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
-
     def __getattr__(self, name: str) -> Any:
         return getattr(sys.stderr, name)
+
+
+def close_streams() -> None:
+    """Leave nothing behind that Python would fail to write at its end."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 log = Log()

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import sys
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ import typer
 # PyTorch and scikit-learn take seconds to import: what needs them is imported by the commands, not for their --help
 import lsdc
 from lsdc.cli import tables
-from lsdc.cli.console import Terminated, err, fail, is_shared, log, out, say_failure
+from lsdc.cli.console import Terminated, close_streams, err, fail, is_shared, out, say_failure
 from lsdc.cli.fit import fit
 from lsdc.cli.importing import importing
 from lsdc.cli.listing import list_
@@ -47,6 +48,9 @@ def start(
 USAGE: type[Exception] = typer.BadParameter.__mro__[2]  # the ClickException of the click that typer brings
 
 
+MEMORY = "not enough memory; try a smaller batch_size, width or pool (--set)"
+
+
 def _terminate(number: int, frame: Any) -> None:
     raise Terminated
 
@@ -58,7 +62,7 @@ def main(words: list[str] | None = None) -> None:
     try:
         _run(words)
     finally:
-        log.close()
+        close_streams()
 
 
 def _run(words: list[str] | None) -> None:
@@ -68,6 +72,7 @@ def _run(words: list[str] | None) -> None:
         if is_shared():
             _join()
         code = app(words, standalone_mode=False)
+        sys.stdout.flush()  # what cannot be written is said here, not at Python's end
     except InputError as error:
         fail(str(error), 2)
     except USAGE as error:
@@ -79,13 +84,16 @@ def _run(words: list[str] | None) -> None:
         sys.stdout.flush()
         os._exit(1)  # an orderly end would wait for processes that are no more
     except MemoryError:
-        fail("not enough memory; try a smaller batch_size, width or pool (--set)", 1)
+        fail(MEMORY, 1)
+    except RuntimeError as error:
+        if not re.search("out of memory|can't allocate memory", str(error)):  # PyTorch's word for it, on GPU and CPU
+            raise
+        fail(MEMORY, 1)
     except Terminated:
         fail("stopped by SIGTERM", 143)
     except KeyboardInterrupt:
         fail("stopped", 130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # whoever read it has seen enough
         sys.exit(1)
     except OSError as error:
         fail(f"{error.filename or 'disk'}: {error.strerror or error}", 1)

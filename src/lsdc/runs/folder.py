@@ -45,6 +45,7 @@ class Run:
         self.ids: Sequence[object] | None = None  # the names of the samples, for labels.csv
         self.began: Callable[[], None] = lambda: None  # called once the run is known to be possible
         self._sound: set[str] = set()  # stages whose newest checkpoint is one to come back to
+        self._owed: dict[str, list[dict[str, Any]]] = {}  # records of stages that the disk did not take
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], overwrite: bool = False) -> "Run":
@@ -149,7 +150,9 @@ class Run:
         return read_json(self.path / name)
 
     def write_labels(self, ids: Sequence[object], labels: Iterable[int], confidence: Iterable[float]) -> None:
-        """labels.csv: one line a sample."""
+        """labels.csv, one line a sample, which ends a run: records that a full disk did not take come before it."""
+        for stage, history in self._owed.items():
+            self._write_metrics(stage, history)
         write_atomic(self.path / "labels.csv", labels_csv(ids, labels, confidence).encode())
 
     def read_labels(self) -> tuple[list[str], np.ndarray, np.ndarray]:
@@ -197,6 +200,7 @@ class Run:
     def keep(self, stage: str, checkpoint: Checkpoint) -> None:
         """Store the state of a stage, beside the last one to come back to, and the records of metrics.jsonl."""
         path = self._checkpoint(stage)
+        self._owed[stage] = checkpoint.history
         content = checkpoint.to_bytes({"fingerprint": self.fingerprint, "stage": stage})
         with whole(path, content) as place:
             if stage in self._sound and path.exists():
@@ -204,6 +208,7 @@ class Run:
             place()
         self._sound = self._sound - {stage} | ({stage} if checkpoint.sound else set())
         self._write_metrics(stage, checkpoint.history)
+        del self._owed[stage]
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """The records of metrics.jsonl; a line cut short when the run was stopped is left out."""
