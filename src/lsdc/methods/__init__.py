@@ -18,6 +18,7 @@ from lsdc.methods.kmeans import KMeans
 from lsdc.methods.lsdc import LSDC
 from lsdc.methods.persist import FORMAT
 from lsdc.methods.stored import checked_config, rebuilt
+from lsdc.methods.umap import UMAPMixture
 from lsdc.methods.vade import VaDE
 from lsdc.runs.folder import Run
 from lsdc.runs.tensors import read_tensors
@@ -27,6 +28,7 @@ from lsdc.training.surroundings import plain_torch
 METHODS: dict[str, type[Estimator]] = {
     "lsdc": LSDC,
     "kmeans": KMeans,
+    "umap": UMAPMixture,
     "finch": FINCH,
     "dec": DEC,
     "idec": IDEC,
@@ -75,6 +77,7 @@ __all__ = [
     "DeepCluster",
     "Estimator",
     "KMeans",
+    "UMAPMixture",
     "VaDE",
     "load",
     "read_config",
