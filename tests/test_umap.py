@@ -9,6 +9,7 @@ from scipy.stats import multivariate_normal
 from sklearn.datasets import load_digits, make_blobs
 
 from lsdc import InputError, UMAPMixture, load
+from lsdc.errors import Unsuitable
 from lsdc.methods.umap import _responsibilities
 from lsdc.metrics import clustering_accuracy
 
@@ -88,7 +89,7 @@ def test_a_loaded_model_needs_no_umap_learn_and_predicts_to_the_bit(fitted, tmp_
 
 def test_without_umap_learn_the_extra_is_named_and_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "umap", None)
-    with pytest.raises(InputError, match=r"^the method umap needs umap-learn: pip install 'lsd-clusters\[umap\]'$"):
+    with pytest.raises(Unsuitable, match=r"^the method umap needs umap-learn: pip install 'lsd-clusters\[umap\]'$"):
         UMAPMixture(3).fit(X, run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
