@@ -102,7 +102,7 @@ def reproduce(
         raise InputError(f"nothing to run: table {name} has none of these methods on {', '.join(abouts)}")
     keys = {each.name: each.pretext(abouts[each.source.data]) for each in jobs}
     now = {each.name: abouts[each.source.data] for each in jobs}
-    found = stored(place.out, now)
+    found = stored(name, scale, place.out, now, tuple(abouts))
     rows: list[Row] = []
 
     def written(results: Sequence[dict[str, Any]], state: State) -> None:
@@ -114,18 +114,24 @@ def reproduce(
     return rows, run_table(jobs, found, place, written, asked=asked, keys=keys, watch=watch)
 
 
-def stored(out: Path, now: Abouts | None = None) -> dict[str, dict[str, Any]]:
-    """All results below ``out``, whichever call made them, if their settings are today's.
+def stored(name: str, scale: str, out: Path, now: Abouts, asked: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+    """The results of a table below ``out``, whichever call made them, if their settings are today's.
 
     The data is that of ``now`` for the jobs named there; of others it is what their files say.
     """
     found = {}
     for file in sorted((out / "cells").glob("*.json")):
-        if given := parts(file.stem):
+        if (given := parts(file.stem)) and _stands_in(name, scale, given, asked):
             result = results.parsed(file)
-            about = (now or {}).get(file.stem, result["config"]["data"])
+            about = now.get(file.stem, result["config"]["data"])
             found[file.stem] = _of_today(file, result, about, given)
     return found
+
+
+def _stands_in(name: str, scale: str, facts: Mapping[str, Any], asked: Sequence[str]) -> bool:
+    """Whether a result is one of a table: its scale and variant are, and its data is asked for or at home there."""
+    at_home = facts["dataset"] in asked or belongs(name, facts["dataset"])
+    return facts["scale"] == scale and facts["variant"] in columns(name) and at_home
 
 
 def _of_today(file: Path, result: dict[str, Any], about: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
@@ -138,14 +144,12 @@ def _of_today(file: Path, result: dict[str, Any], about: dict[str, Any], given: 
 
 def rows_of(name: str, scale: str, found: Sequence[Mapping[str, Any]], asked: Sequence[str] = ()) -> list[Row]:
     """The rows of a table from results: its own data sets first, then others, variants in its order."""
-    wanted, known = TABLES[name], columns(name)
+    wanted = TABLES[name]
     groups: dict[tuple[int, str, str, int], list[Mapping[str, Any]]] = {}
-    for result in found:
+    for result in (each for each in found if _stands_in(name, scale, each, asked)):
         dataset, variant = result["dataset"], result["variant"]
-        at_home = dataset in asked or belongs(name, dataset)
-        if result["scale"] == scale and variant in known and at_home:
-            place = wanted.datasets.index(dataset) if dataset in wanted.datasets else len(wanted.datasets)
-            groups.setdefault((place, dataset, result["title"], wanted.variants.index(variant)), []).append(result)
+        place = wanted.datasets.index(dataset) if dataset in wanted.datasets else len(wanted.datasets)
+        groups.setdefault((place, dataset, result["title"], wanted.variants.index(variant)), []).append(result)
     return noted(
         summarise(
             group, variant := wanted.variants[i], VARIANTS[variant].title, published(name, dataset, variant, title)
