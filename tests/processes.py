@@ -9,8 +9,8 @@ import torch
 import torch.distributed as dist
 
 from lsdc import LSDC, METHODS
-from lsdc.data.augment import build_views
 from lsdc.cli.main import main
+from lsdc.data.augment import build_views
 from lsdc.data.sources import Data, describe
 from lsdc.functional import COMPOSITIONS, SIMILARITIES, nearest
 from lsdc.interrupt import Interrupt

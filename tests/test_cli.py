@@ -18,7 +18,7 @@ from PIL import Image
 from lsdc.cli.fit import fit
 from lsdc.cli.main import app, main
 from lsdc.cli.tables import NAMES
-from lsdc.experiments.tables import TABLES
+from lsdc.experiments.paper import TABLES
 from lsdc.methods import METHODS
 from lsdc.runs.folder import INTERVAL
 from victims import Signals, surrounded

@@ -13,16 +13,18 @@ import pytest
 
 from lsdc.cli.main import main
 from lsdc.data.datasets import load
-from lsdc.experiments import compare, comparison, measure
-from lsdc.experiments.compare import Entry, Source
+from lsdc.experiments import compare, measure, table
+from lsdc.experiments.compare import job, rows_of
 from lsdc.experiments.engine import Place, State
+from lsdc.experiments.job import Source
+from lsdc.experiments.results import is_interrupted, settings_of
 from lsdc.experiments.scatter import against_time, legend
 from lsdc.methods import FINCH, LSDC, KMeans
 from lsdc.metrics import clustering_accuracy
+from lsdc.runs.folder import Run
 
 SMALL = {"epochs": 2, "pool": 0, "lr": 1e-9}  # learns nothing, and that fast
 TINY = [word for key, value in SMALL.items() for word in ("--set", f"lsdc.{key}={value}")]
-CHANGES = json.dumps(SMALL)
 
 
 def call(*words):
@@ -31,10 +33,18 @@ def call(*words):
     return stopped.value.code
 
 
+LABELLED = (*table.SCORED, "note")
+
+
+def shown(row, columns):
+    return tuple(table.cells([row], columns)[0])
+
+
 def result(method, seed, acc, own=None, seconds=1.0, peak=300.0, deep=True, alive=5):
     scores = {"acc": acc, "nmi": 0.5, "ari": 0.25, "kmeans_features_acc": own}
     more = {"alive": alive, "sizes": [1] * 5, "history": [{"epoch": 1}] if deep else []}
-    return {"method": method, "seed": seed, "scores": scores, "seconds": seconds, "peak_mb": peak, **more}
+    cost = {"seconds": seconds, "cpu_seconds": seconds / 2, "peak_mb": peak}
+    return {"method": method, "seed": seed, "scores": scores, **cost, **more}
 
 
 def unlabelled(method, seed, labels, silhouette=0.5):
@@ -47,7 +57,7 @@ def unlabelled(method, seed, labels, silhouette=0.5):
 
 
 def test_rows_are_sorted_by_accuracy_and_those_below_kmeans_are_named():
-    rows = comparison.summarise(
+    rows = rows_of(
         [
             *(result("dec", 0, 0.6), result("dec", 1, 0.8, seconds=3.0, peak=500.0, alive=4)),
             result("kmeans", 0, 0.75, deep=False),
@@ -61,34 +71,33 @@ def test_rows_are_sorted_by_accuracy_and_those_below_kmeans_are_named():
         **{"dec": "below K-means", "idec": "below K-means on its own features"},
     }
     # by hand: mean 70, deviation sqrt(2 * 10^2 / 1) = 14.1, the worst, 2 s on average, the largest peak
-    assert comparison.below(rows) == ["below K-means: dec", "below K-means on its own features: idec"]
+    assert table.below(rows) == ["below K-means: dec", "below K-means on its own features: idec"]
     assert legend(rows) == ["orange: below K-means or below K-means on its own features"]
     assert legend([row for row in rows if row.method != "dec"]) == ["orange: below K-means on its own features"]
     assert legend([row for row in rows if not row.note]) == []
-    shown = ("dec", "70.0 ± 14.1 (2)", "60.0", "50.0", "25.0", "4/5", "2.0", "500", "below K-means")
-    assert comparison.fields(rows[3], labelled=True) == shown
+    figures = ("70.0 ± 14.1 (2)", "60.0", "50.0", "25.0", "4/5", "2.0", "1.0", "500")
+    assert shown(rows[3], LABELLED) == ("dec", *figures, "below K-means")
 
 
 def test_without_labels_seeds_are_compared_with_each_other():
-    (one,) = comparison.summarise([unlabelled("kmeans", 0, "0 0 1 1")])
-    assert comparison.fields(one, labelled=False) == ("kmeans", "0.50 (1)", "0.25", "-", "2/2", "20", "-")
-    (two,) = comparison.summarise([unlabelled("kmeans", 0, "0 0 1 1"), unlabelled("kmeans", 1, "1 1 0 0")])
+    (one,) = rows_of([unlabelled("kmeans", 0, "0 0 1 1")])
+    assert shown(one, table.UNLABELLED) == ("kmeans", "0.50 (1)", "0.25", "-", "2/2", "20", "-", "-")
+    (two,) = rows_of([unlabelled("kmeans", 0, "0 0 1 1"), unlabelled("kmeans", 1, "1 1 0 0")])
     assert two.stability == 1.0  # other numbers, the same clusters
-    three = comparison.stability([[*"0011"], [*"1100"], [*"0101"]])
+    three = table.stability([[*"0011"], [*"1100"], [*"0101"]])
     assert three == pytest.approx((1 - 0.5 - 0.5) / 3)  # ARI of two crossed halvings of four samples is -1/2
 
 
 def test_a_silhouette_that_does_not_exist_is_a_dash():
-    row = comparison.Row("lsdc", {}, "1/2", (1.0,), 300.0, True)
-    assert comparison.fields(row, labelled=False)[1:4] == ("- (1)", "-", "-")
-    (last,) = comparison.summarise([{**unlabelled("lsdc", 0, "0 0"), "scores": {"silhouette": None}}])
-    assert last.leading == ()
+    (row,) = rows_of([{**unlabelled("lsdc", 0, "0 0"), "scores": {"silhouette": None}}])
+    assert shown(row, table.UNLABELLED)[1:4] == ("- (1)", "-", "-")
+    assert row.leading == ()
 
 
 def test_markdown_and_latex_hold_every_row_and_the_notes():
-    rows = comparison.summarise([result("kmeans", 0, 0.75, deep=False)])
-    for write in (comparison.markdown, comparison.latex):
-        text = write("blobs", rows, True, ["Left out: iic (needs images)."])
+    rows = rows_of([result("kmeans", 0, 0.75, deep=False)])
+    for write in (table.markdown, table.latex):
+        text = write("blobs", LABELLED, rows, ["Left out: iic (needs images)."])
         assert "75.0 (1)" in text
         assert "Left out: iic (needs images)." in text
 
@@ -105,7 +114,7 @@ def test_peak_memory_is_that_of_this_process():
 
 
 def test_an_entry_is_what_the_estimator_gives_by_itself(tmp_path):
-    entry = Entry(Source("blobs"), "lsdc", 5, 3, CHANGES)
+    entry = job(Source("blobs"), "lsdc", 5, 3, SMALL)
     stored = entry.work(tmp_path, tmp_path / "out", "cpu", lambda progress: None)
     data = load("blobs")
     alone = LSDC(5, random_state=3, device="cpu", **SMALL).fit(data)
@@ -116,6 +125,7 @@ def test_an_entry_is_what_the_estimator_gives_by_itself(tmp_path):
     assert json.loads(entry.file(tmp_path / "out").read_text()) == json.loads(json.dumps(stored))
     assert stored["config"]["settings"]["plan"]["epochs"] == 2
     assert stored["seconds"] >= sum(record["seconds"] for record in stored["history"])
+    assert stored["cpu_seconds"] > 0
 
 
 def test_seconds_are_those_of_all_epochs_and_of_what_is_done_outside_them(tmp_path):
@@ -129,11 +139,13 @@ def test_seconds_are_those_of_all_epochs_and_of_what_is_done_outside_them(tmp_pa
     with pytest.raises(Enough):
         LSDC(5, random_state=0, device="cpu", **SMALL).fit(load("blobs"), run=tmp_path / "run", monitor=stop)
     model, started = LSDC(5, random_state=0, device="cpu", **SMALL), time.perf_counter()
-    seconds, _ = measure.timed(model, load("blobs"), compare.Run(tmp_path / "run"), True, None)
+    spent, _ = measure.timed(model, load("blobs"), Run(tmp_path / "run"), True, None)
     now = time.perf_counter() - started
     before, last = model.history_[:-1], model.history_[-1]
     earlier = sum(record["seconds"] for record in before)
-    assert earlier + last["seconds"] < seconds <= earlier + now
+    assert earlier + last["seconds"] < spent.seconds <= earlier + now
+    assert spent.cpu_seconds is None  # nobody knows what the first epochs took of the processor
+    assert (spent + measure.Spent(1.0, 2.0)).as_dict() == {"seconds": round(spent.seconds + 1, 2), "cpu_seconds": None}
 
 
 def test_silhouettes_are_of_the_features_and_of_the_inputs():
@@ -156,7 +168,7 @@ def test_files_are_compared_too(tmp_path, kind):
         file.write_text("\n".join(words))
     else:
         file.write_text("x,y,label\n" + "\n".join(f"{i % 2 * 5},{i % 3},{'ab'[i % 2]}" for i in range(20)))
-    entry = Entry(Source(str(file)), "kmeans", 2, 0)
+    entry = job(Source(str(file)), "kmeans", 2, 0)
     stored = entry.work(tmp_path, tmp_path / "out", "cpu", lambda progress: None)
     assert sum(stored["sizes"]) == stored["n"] == 20
     assert ("labels" in stored) == (kind == "texts.txt")
@@ -256,7 +268,7 @@ def test_without_labels_there_are_silhouettes_and_stability(tmp_path, capsys):
     out.mkdir()
     for method in ("kmeans", "finch"):
         for seed in (0, 1):
-            Entry(Source(str(file)), method, 5, seed).work(tmp_path, out, "cpu", lambda progress: None)
+            job(Source(str(file)), method, 5, seed).work(tmp_path, out, "cpu", lambda progress: None)
     (out / "compare.json").write_text("{}")
     assert call("compare", file, "--clusters", 5, "--methods", "kmeans,finch", "--seeds", 2, "--out", out) == 0
     said = capsys.readouterr().out
@@ -279,7 +291,7 @@ def test_a_method_that_cannot_take_the_data_is_left_out_and_alone_refused(tmp_pa
     assert "Left out: iic (iic takes images" in (tmp_path / "out" / "compare.md").read_text()
     assert call(*words, "--methods", "iic") == 2
     line = capsys.readouterr().err.strip().splitlines()[-1]
-    assert line.startswith("lsdc: --methods iic: iic takes images and dense vectors, not texts; methods that do: lsdc")
+    assert line.startswith("lsdc: iic takes images and dense vectors, not texts; methods that do: lsdc")
     assert not (tmp_path / "out" / "runs" / "iic-seed0").exists()
 
 
@@ -301,8 +313,8 @@ def test_what_cannot_be_is_refused_before_anything_runs(words, said, tmp_path, c
 
 
 def test_a_run_that_another_process_is_at_work_on_fails_alone(tmp_path, capsys):
-    entry = Entry(Source("blobs"), "finch", 5, 0)
-    with compare.Run(entry.folder(tmp_path / "out")).alone():
+    entry = job(Source("blobs"), "finch", 5, 0)
+    with Run(entry.folder(tmp_path / "out")).alone():
         (tmp_path / "out" / "compare.json").write_text("{}")
         words = ("compare", "blobs", "--methods", "finch", "--seeds", 2, "--jobs", 1, "--out", tmp_path / "out")
         assert call(*words) == 1
@@ -315,7 +327,7 @@ def test_a_run_that_another_process_is_at_work_on_fails_alone(tmp_path, capsys):
 def test_a_dot_stands_at_the_seconds_of_its_own_seed():
     results = [unlabelled("dec", seed, "0 1") for seed in range(2)]
     results[0]["scores"]["silhouette_inputs"], results[0]["seconds"], results[1]["seconds"] = None, 5.0, 70.0
-    (row,) = comparison.summarise(results)
+    (row,) = rows_of(results)
     assert row.points == ((70.0, 0.25),)
     assert row.leading == (0.25,)
     assert row.seconds == (5.0, 70.0)
@@ -339,17 +351,17 @@ def test_without_matplotlib_the_table_is_there_and_the_plot_is_not(finished, cap
 
 
 def test_the_plot_is_a_file_that_does_not_change(tmp_path):
-    rows = comparison.summarise([result("kmeans", 0, 0.75, deep=False), result("dec", 0, 0.7), result("dec", 1, 0.6)])
+    rows = rows_of([result("kmeans", 0, 0.75, deep=False), result("dec", 0, 0.7), result("dec", 1, 0.6)])
     first, second = (against_time(rows, "blobs", tmp_path / f"{name}.svg").read_bytes() for name in "ab")
     assert first == second
     assert b"dec" in first
 
 
 def test_a_failed_fit_is_named(tmp_path):
-    wanted = compare.look(Source("blobs"), tmp_path, "kmeans", 1, None)
-    rows = compare.write(wanted, tmp_path / "out", State(1, failed={"kmeans-seed0": "diverged"}))
-    assert rows == []
+    state = State(1, failed={"kmeans-seed0": "diverged"})
+    table.write(tmp_path / "out" / "compare", "blobs", LABELLED, [], state.notes, state.ends)
     assert "kmeans-seed0 (diverged)" in (tmp_path / "out" / "compare.md").read_text()
+    assert json.loads((tmp_path / "out" / "compare.json").read_text())["failed"] == state.failed
     assert Place(tmp_path, tmp_path, jobs=3).slots == range(3)
 
 
@@ -369,7 +381,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path):
     assert process.returncode == 130
     assert [file.stem for file in (tmp_path / "out" / "cells").iterdir()] == ["kmeans-seed0"]
     assert "kmeans" in (tmp_path / "out" / "compare.md").read_text()
-    entry = Entry(Source("blobs"), "lsdc", 5, 0, json.dumps({"epochs": 4000}))
-    model, about = entry.build(), compare.look(Source("blobs"), tmp_path, "lsdc", 1, None).about
-    folder = compare.Run(entry.folder(tmp_path / "out"))
-    assert compare.is_interrupted(folder, model, compare.settings_of(model, about), about)
+    entry = job(Source("blobs"), "lsdc", 5, 0, {"epochs": 4000})
+    model, about = entry.build(), compare.look(Source("blobs"), load("blobs"), ["lsdc"], 1, 5).about
+    run = Run(entry.folder(tmp_path / "out"))
+    assert is_interrupted(run, model, settings_of(model, about), about)

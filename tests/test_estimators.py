@@ -30,6 +30,7 @@ from mutations import joined, parts
 QUICK = {
     "lsdc": {"neighbours": "batch", "epochs": 2, "width": 0.1, "pretext_plan": {"epochs": 1}, "batch_size": 32},
     "kmeans": {"n_init": 2},
+    "umap": {"n_epochs": 20, "n_init": 1},
     "finch": {},
     "dec": {"epochs": 2, "width": 0.05, "pretext_plan": {"epochs": 2}, "batch_size": 32},
     "idec": {"epochs": 2, "width": 0.05, "pretext_plan": {"epochs": 2}, "batch_size": 32},
@@ -96,6 +97,7 @@ UNSUITED = [(name, kind) for name in METHODS for kind in KINDS if not suits(name
 THOROUGH = {
     "lsdc": {"epochs": 40, "pretext": "none", "width": 0.1},
     "kmeans": {"n_init": 2},
+    "umap": {},
     "finch": {},
     "dec": {"pretext_plan": {"epochs": 20}, "width": 0.05, "epochs": 5},
     "idec": {"pretext_plan": {"epochs": 20}, "width": 0.05, "epochs": 5},

@@ -18,12 +18,13 @@ import torch
 from lsdc.cli.main import main
 from lsdc.data.datasets import DATASETS, load
 from lsdc.errors import InputError
-from lsdc.experiments import cells, figures, reproduce, tables
-from lsdc.experiments.cells import Cell
+from lsdc.experiments import figures, paper, reproduce
 from lsdc.experiments.engine import Place, State
+from lsdc.experiments.job import Source
 from lsdc.experiments.recipes import CPU, LABELLINGS, PAPER, labelling
-from lsdc.experiments.reproduce import grid
-from lsdc.experiments.sharing import CellRun
+from lsdc.experiments.reproduce import COLUMNS, grid, job, parts, rows_of
+from lsdc.experiments.sharing import SharingRun
+from lsdc.experiments.table import cells, latex, markdown
 from lsdc.functional import closest, knn
 from lsdc.methods import DEC, IDEC, LSDC, VaDE
 from lsdc.runs.folder import Run
@@ -37,55 +38,53 @@ def call(*words):
 
 def cell_result(seed, acc, variant="lsdc", dataset="mnist"):
     scores = {"acc": acc, "nmi": 0.5, "ari": 0.25}
-    common = {"dataset": dataset, "title": dataset.upper(), "variant": variant, "seed": seed}
-    return {**common, "scores": scores, "alive": 10 - seed, "sizes": [1] * 10, "seconds": 10.0 * (seed + 1)}
+    common = {"dataset": dataset, "title": dataset.upper(), "variant": variant, "scale": "cpu", "seed": seed}
+    more = {"alive": 10 - seed, "sizes": [1] * 10, "seconds": 10.0 * (seed + 1), "history": []}
+    return {**common, "scores": scores, **more}
+
+
+def rows(*results, name="table1"):
+    return rows_of(name, "cpu", results)
 
 
 def test_a_row_is_the_mean_and_the_deviation_of_its_cells():
-    (row,) = tables.summarise("table1", [cell_result(1, 0.94), cell_result(0, 0.98)])
+    measured = {"cpu_seconds": 14.0, "peak_mb": 400.0}
+    (row,) = rows(cell_result(1, 0.94), {**cell_result(0, 0.98), **measured})
     # by hand: mean 96, deviation sqrt((2^2 + 2^2) / (2 - 1)) = 2.83
     assert row.measured == "96.0 ± 2.8 (2)"
     assert row.published == "98.6 ± 0.5"
-    assert tables.fields(row) == (
-        "MNIST",
-        "LSD-C",
-        "96.0 ± 2.8 (2)",
-        "94.0",
-        "50.0",
-        "25.0",
-        "9/10",
-        "15",
-        "98.6 ± 0.5",
-    )
+    figures = ["96.0 ± 2.8 (2)", "94.0", "50.0", "25.0", "9/10", "15", "14", "400"]
+    assert cells([row], COLUMNS) == [["MNIST", "LSD-C", *figures, "98.6 ± 0.5"]]
+    (old,) = rows(cell_result(0, 0.98))  # of a time when processor and memory were not measured
+    assert cells([old], ("CPU s", "MB")) == [["-", "-"]]
 
 
 def test_each_data_set_stands_where_the_paper_has_it():
-    homes = {d: [name for name in tables.TABLES if tables.belongs(name, d)] for d in ("mnist", "reuters10k", "digits")}
+    homes = {d: [name for name in paper.TABLES if paper.belongs(name, d)] for d in ("mnist", "reuters10k", "digits")}
     assert homes["mnist"] == homes["digits"] == ["table1", "ablation", "ablation-extra"]
     assert homes["reuters10k"] == ["reuters", "ablation", "ablation-extra"]
 
 
 def test_one_seed_has_no_deviation_and_other_data_no_published_figure():
-    (row,) = tables.summarise("table1", [cell_result(0, 0.5, dataset="digits")])
+    (row,) = rows(cell_result(0, 0.5, dataset="digits"))
     assert (row.measured, row.published) == ("50.0 (1)", "-")
 
 
 def test_rows_stand_in_the_order_of_the_paper():
     mixed = [cell_result(0, 0.5, v, d) for d in ("digits", "mnist", "cifar10") for v in ("kmeans", "lsdc")]
-    found = [(row.dataset, row.variant) for row in tables.summarise("table1", mixed)]
-    assert found == [(d, v) for d in ("cifar10", "mnist", "digits") for v in ("lsdc", "kmeans")]
+    found = [(row.title, row.variant) for row in rows(*mixed)]
+    assert found == [(d, v) for d in ("CIFAR10", "MNIST", "DIGITS") for v in ("lsdc", "kmeans")]
 
 
 def test_markdown_and_latex_hold_every_row():
-    rows = tables.summarise("table1", [cell_result(0, 0.5), cell_result(1, 0.5)])
-    assert "| MNIST | LSD-C | 50.0 ± 0.0 (2) |" in tables.markdown("table1", "cpu", rows)
-    assert r"MNIST & LSD-C & 50.0 $\pm$ 0.0 (2) & 50.0 & 25.0 & 98.6 $\pm$ 0.5 \\" in tables.latex(
-        "table1", "cpu", rows
-    )
+    found = rows(cell_result(0, 0.5), cell_result(1, 0.5))
+    assert "| MNIST | LSD-C | 50.0 ± 0.0 (2) |" in markdown("t", COLUMNS, found)
+    whole = r"MNIST & LSD-C & 50.0 $\pm$ 0.0 (2) & 50.0 & 50.0 & 25.0 & 9/10 & 15 & - & - & 98.6 $\pm$ 0.5 \\"
+    assert whole in latex("t", COLUMNS, found)
 
 
 def test_the_published_figures_are_those_of_the_paper():
-    published = {name: table.published for name, table in tables.TABLES.items()}
+    published = {name: table.published for name, table in paper.TABLES.items()}
     assert [published["table1"][d]["lsdc"] for d in ("cifar10", "cifar100-20", "stl10", "mnist")] == (
         ["81.7 ± 0.9", "42.3 ± 1.0", "66.4 ± 3.2", "98.6 ± 0.5"]
     )
@@ -125,7 +124,7 @@ def test_the_published_figures_are_those_of_the_paper():
     for dataset, row in (("cifar10", "14.3 81.7 80.2 82.0"), ("cifar100-20", "9.1 40.5 39.2 38.6")):
         extra = ("kmeans-rotnet", "knn", "no-mse", "two-layer")
         assert [published["ablation-extra"][dataset][variant] for variant in extra] == row.split()
-    for name, table in tables.TABLES.items():
+    for name, table in paper.TABLES.items():
         for dataset, row in table.published.items():
             assert dataset in table.datasets, name
             assert set(row) <= set(table.variants), name
@@ -145,33 +144,37 @@ ABOUTS = {
 
 
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
-@pytest.mark.parametrize("name", tables.TABLES)
+@pytest.mark.parametrize("name", paper.TABLES)
 def test_every_cell_of_every_table_can_be_built(name, scale):
-    abouts = {dataset: ABOUTS[dataset] for dataset in tables.TABLES[name].datasets}
+    abouts = {dataset: ABOUTS[dataset] for dataset in paper.TABLES[name].datasets}
     found = grid(name, abouts, 3, scale)
-    assert len(found) == len(set(found)) == 3 * sum(len(tables.columns(name, dataset)) for dataset in abouts)
-    for cell in found:
-        decided = cells.config(cell, ABOUTS[cell.dataset])
-        if similarity := tables.VARIANTS[cell.variant].similarity:
+    assert (
+        len(found)
+        == len({each.name for each in found})
+        == 3 * sum(len(paper.columns(name, dataset)) for dataset in abouts)
+    )
+    for each in found:
+        decided = each.config(ABOUTS[each.source.data])
+        if similarity := paper.VARIANTS[each.facts["variant"]].similarity:
             assert decided["settings"]["similarity"] == similarity
 
 
 def test_columns_are_those_of_the_methods_that_are_there_and_asked_for(monkeypatch):
-    every = {variant.method: LSDC for variant in tables.VARIANTS.values()}
-    monkeypatch.setattr(tables, "METHODS", every)
-    assert tables.columns("table1", "mnist") == list(tables.TABLES["table1"].variants)
-    assert set(tables.columns("table1", "mnist")) - set(tables.columns("table1", "stl10")) == {"idec", "imsat", "vade"}
-    assert "idec" in tables.columns("table1", "digits")
-    assert set(tables.columns("reuters")) >= {"imsat", "dec", "idec", "vade", "finch", "finch-pretext", "kmeans-lsa"}
-    assert tables.columns("table1", "mnist", ["kmeans", "dec"]) == ["kmeans", "kmeans-pretext", "dec"]
-    monkeypatch.setattr(tables, "METHODS", {"lsdc": LSDC, "dec": LSDC})
-    assert tables.columns("table1", "mnist") == ["lsdc", "dec"]
-    assert tables.columns("table1", "mnist", ["kmeans", "dec"]) == ["dec"]
+    every = {variant.method: LSDC for variant in paper.VARIANTS.values()}
+    monkeypatch.setattr(paper, "METHODS", every)
+    assert paper.columns("table1", "mnist") == list(paper.TABLES["table1"].variants)
+    assert set(paper.columns("table1", "mnist")) - set(paper.columns("table1", "stl10")) == {"idec", "imsat", "vade"}
+    assert "idec" in paper.columns("table1", "digits")
+    assert set(paper.columns("reuters")) >= {"imsat", "dec", "idec", "vade", "finch", "finch-pretext", "kmeans-lsa"}
+    assert paper.columns("table1", "mnist", ["kmeans", "dec"]) == ["kmeans", "kmeans-pretext", "dec"]
+    monkeypatch.setattr(paper, "METHODS", {"lsdc": LSDC, "dec": LSDC})
+    assert paper.columns("table1", "mnist") == ["lsdc", "dec"]
+    assert paper.columns("table1", "mnist", ["kmeans", "dec"]) == ["dec"]
 
 
 def test_the_papers_ablation_is_literal():
     def settings(variant):
-        return cells.config(Cell("cifar10", variant, "paper", 0), ABOUTS["cifar10"])["settings"]
+        return job(ABOUTS["cifar10"], "cifar10", variant, "paper", 0).config(ABOUTS["cifar10"])["settings"]
 
     assert settings("knn")["k"] == 20
     assert settings("l2") | {"similarity": ""} == settings("knn") | {"similarity": ""}
@@ -209,7 +212,7 @@ def test_a_finished_table_has_its_cells_and_files(finished, capsys):
     assert stored["environment"]["threads"] == 1
     assert np.sum(stored["confusion"]) == stored["n"] == 2000
     rows = json.loads((finished / "table1-cpu.json").read_text())["rows"]
-    assert [(row["variant"], len(row["acc"])) for row in rows] == [("lsdc", 2), ("kmeans", 2)]
+    assert [(row["variant"], len(row["scores"]["acc"])) for row in rows] == [("lsdc", 2), ("kmeans", 2)]
     assert (finished / "table1-cpu.md").read_text().count("| two-moons |") == 2
     assert (finished / "table1-cpu.tex").read_text().count("two-moons &") == 2
 
@@ -282,21 +285,29 @@ def test_mistakes_are_one_line(words, said, tmp_path, capsys, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_result_of_another_table_is_not_looked_at(tmp_path):
+    (tmp_path / "cells").mkdir()
+    (tmp_path / "cells" / "mnist-cpu-knn-seed0.json").write_text("{")
+    assert reproduce.stored("table1", "cpu", tmp_path, {}) == {}
+    with pytest.raises(InputError, match=r"mnist-cpu-knn-seed0.json: not a result"):
+        reproduce.stored("ablation", "cpu", tmp_path, {})
+
+
 @pytest.mark.filterwarnings("ignore::lsdc.errors.HealthWarning")
 def test_cells_of_one_seed_share_a_pretext_and_end_as_if_they_did_not(tmp_path):
     data = load("digits")
     small = {"pretext_plan": {"epochs": 2}, "epochs": 1, "random_state": 3}
     folders = [tmp_path / "runs" / name for name in ("a", "b")]
     alone = LSDC(10, **small, composition="none").fit(data)
-    LSDC(10, **small).fit(data, run=CellRun(folders[0]))
+    LSDC(10, **small).fit(data, run=SharingRun(folders[0]))
     shared = list((tmp_path / "runs" / "pretexts").iterdir())
     assert len(shared) == 1
     stamp = shared[0].stat().st_mtime_ns
-    second = LSDC(10, **small, composition="none").fit(data, run=CellRun(folders[1]))
+    second = LSDC(10, **small, composition="none").fit(data, run=SharingRun(folders[1]))
     assert shared[0].stat().st_mtime_ns == stamp  # it was not trained again
     assert (second.predict_proba(data.X) == alone.predict_proba(data.X)).all()
-    assert [r["stage"] for r in CellRun(folders[1]).read_metrics()] == ["pretext", "pretext", "clustering"]
-    other = LSDC(10, **{**small, "random_state": 4}).fit(data, run=CellRun(tmp_path / "runs" / "c"))
+    assert [r["stage"] for r in SharingRun(folders[1]).read_metrics()] == ["pretext", "pretext", "clustering"]
+    other = LSDC(10, **{**small, "random_state": 4}).fit(data, run=SharingRun(tmp_path / "runs" / "c"))
     assert other.seed_ == 4
     assert len(list((tmp_path / "runs" / "pretexts").iterdir())) == 2
 
@@ -307,7 +318,7 @@ def test_methods_on_a_stacked_autoencoder_share_it_and_end_as_if_they_did_not(tm
     small = {"pretext_plan": {"epochs": 2}, "epochs": 1, "random_state": 3}
     for method in (DEC, IDEC, VaDE):
         alone = method(10, **small).fit(data)
-        shared = method(10, **small).fit(data, run=CellRun(tmp_path / "runs" / method.method))
+        shared = method(10, **small).fit(data, run=SharingRun(tmp_path / "runs" / method.method))
         assert (shared.predict_proba(data.X) == alone.predict_proba(data.X)).all()
         assert len(list((tmp_path / "runs" / "pretexts").iterdir())) == 1
 
@@ -335,21 +346,22 @@ def test_an_interrupted_table_goes_on_where_it_was(tmp_path):
 
 
 @pytest.mark.parametrize("samples", [None, 500])
-@pytest.mark.parametrize("variant", tables.VARIANTS)
+@pytest.mark.parametrize("variant", paper.VARIANTS)
 @pytest.mark.parametrize("dataset", ["two-moons", "cifar100-20"])
 def test_a_cell_is_known_by_its_name(dataset, variant, samples):
-    cell = Cell(dataset, variant, "paper", 12, samples)
-    assert Cell.named(cell.name) == cell
-    assert Cell.named(cell.name + "x") is None
+    given = {"dataset": dataset, "variant": variant, "scale": "paper", "seed": 12, "samples": samples}
+    name = job(ABOUTS["cifar100-20"], **given).name
+    assert parts(name) == given
+    assert parts(name + "x") is None
 
 
 def test_a_sample_is_the_same_for_every_seed_and_says_so():
-    first, second = cells.opened("digits", Path(), 500), cells.opened("digits", Path(), 500)
+    first, second = (Source("digits", samples=500).open(Path()) for _ in range(2))
     assert np.array_equal(first.X, second.X)
     assert len(first.X) == len(first.y) == 500
     assert first.title == "digits, 500 of 1,797"
     with pytest.raises(InputError, match="has 1,797 samples"):
-        cells.opened("digits", Path(), 1797)
+        Source("digits", samples=1797).open(Path())
 
 
 def test_two_moons_has_650_edges_in_each_of_the_four_labelings():
@@ -386,7 +398,7 @@ def test_figures_are_drawn_from_the_cells_that_are_there(finished):
 def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert call("reproduce", "table1", "--datasets", "blobs", "--out", tmp_path / "file") == 2
-    assert "--out" in capsys.readouterr().err
+    assert f"{tmp_path / 'file'}: cannot write there" in capsys.readouterr().err
 
 
 def test_the_run_of_another_time_is_not_gone_on_with(finished, tmp_path):
@@ -403,16 +415,16 @@ def test_the_run_of_another_time_is_not_gone_on_with(finished, tmp_path):
 
 
 def test_two_processes_do_not_work_on_one_cell(tmp_path):
-    cell = Cell("blobs", "kmeans", "cpu", 0)
-    with Run(cell.folder(tmp_path)).alone(), pytest.raises(InputError, match="another process"):
-        cells.run(cell, tmp_path, tmp_path)
-    assert cells.run(cell, tmp_path, tmp_path)["scores"]["acc"] == 1.0
+    each = job({"n": 2000, "n_clusters": 5}, "blobs", "kmeans", "cpu", 0)
+    with Run(each.folder(tmp_path)).alone(), pytest.raises(InputError, match="another process"):
+        each.work(tmp_path, tmp_path)
+    assert each.work(tmp_path, tmp_path)["scores"]["acc"] == 1.0
 
 
 def test_a_failed_cell_is_named_in_the_table():
-    rows = tables.summarise("table1", [cell_result(0, 0.5)])
-    for write in (tables.markdown, tables.latex):
-        assert "a-cell (diverged)" in write("table1", "cpu", rows, State(1, failed={"a-cell": "diverged"}).notes)
+    notes = State(1, failed={"a-cell": "diverged"}).notes
+    for write in (markdown, latex):
+        assert "a-cell (diverged)" in write("t", COLUMNS, rows(cell_result(0, 0.5)), notes)
 
 
 def test_what_cannot_take_the_data_is_named_in_the_table_and_alone_refused(tmp_path, capsys):
@@ -448,5 +460,5 @@ def test_an_empty_list_is_refused(option, said, tmp_path, capsys):
 def test_published_figures_are_for_whole_and_original_sets():
     part, rebuilt = cell_result(0, 0.5), cell_result(0, 0.5, dataset="reuters10k")
     part["title"], rebuilt["title"] = "MNIST, 10,000 of 70,000", "RCV1-10K (rebuilt)"
-    assert tables.summarise("table1", [part])[0].published == "-"
-    assert tables.summarise("reuters", [rebuilt])[0].published == "79.0 ± 4.3 (original set)"
+    assert rows(part)[0].published == "-"
+    assert rows(rebuilt, name="reuters")[0].published == "79.0 ± 4.3 (original set)"

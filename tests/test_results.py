@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from lsdc.experiments import tables
-from lsdc.experiments.cells import Cell, parse
+from lsdc.experiments.paper import VARIANTS
+from lsdc.experiments.reproduce import COLUMNS, parts, rows_of, title_of
+from lsdc.experiments.results import parsed
+from lsdc.experiments.table import markdown
 
 ROOT = Path(__file__).parent.parent
 CELLS = sorted((ROOT / "results" / "cells").glob("*.json"))
 WRITTEN = sorted((ROOT / "results").glob("*-cpu.md"))
 
 
-def stored(name, scale="cpu"):
-    cells = [parse(file) for file in CELLS]
-    wanted = tables.TABLES[name].variants
-    mine = [cell for cell in cells if cell["variant"] in wanted and cell["scale"] == scale]
-    return [cell for cell in mine if tables.belongs(name, cell["dataset"])]
+@pytest.fixture(scope="module")
+def stored():
+    return [parsed(file) for file in CELLS]
 
 
 def test_results_are_there():
@@ -27,11 +27,8 @@ def test_results_are_there():
 
 @pytest.mark.parametrize("file", CELLS, ids=lambda file: file.stem)
 def test_a_cell_is_complete_and_was_measured_on_committed_code(file):
-    cell = parse(file)
-    named = Cell.named(file.stem)
-    assert (named.dataset, named.variant, named.scale, named.seed) == tuple(
-        cell[key] for key in ("dataset", "variant", "scale", "seed")
-    )
+    cell, named = parsed(file), parts(file.stem)
+    assert all(cell[key] == named[key] for key in ("dataset", "variant", "scale", "seed"))
     assert sum(cell["sizes"]) == cell["n"] == sum(map(sum, cell["confusion"]))
     right = sum(row[i] for i, row in enumerate(cell["confusion"]) if i < len(row))
     assert right / cell["n"] == pytest.approx(cell["scores"]["acc"])
@@ -39,10 +36,10 @@ def test_a_cell_is_complete_and_was_measured_on_committed_code(file):
 
 
 @pytest.mark.parametrize("file", WRITTEN, ids=lambda file: file.stem)
-def test_a_table_is_that_of_its_cells_and_stands_in_the_results_page(file):
+def test_a_table_is_that_of_its_cells_and_stands_in_the_results_page(file, stored):
     name = file.stem.removesuffix("-cpu")
     text = file.read_text()
-    assert text == tables.markdown(name, "cpu", tables.summarise(name, stored(name)))
+    assert text == markdown(title_of(name, "cpu"), COLUMNS, rows_of(name, "cpu", stored))
     page = (ROOT / "docs" / "results.md").read_text()
     assert all(line in page for line in text.splitlines() if line.startswith("| "))
 
@@ -59,7 +56,7 @@ def test_the_measured_figures_of_a_page_are_those_of_the_tables(page):
 def test_the_comparison_has_the_figures_of_its_columns():
     """A row of it is a method, a column a data set: each figure stands in the table of just these two."""
     rows = [row for file in WRITTEN for row in json.loads(file.with_suffix(".json").read_text())["rows"]]
-    names = {variant: v.title.replace("the pretext", "LSD-C's pretext") for variant, v in tables.VARIANTS.items()}
+    names = {variant: v.title.replace("the pretext", "LSD-C's pretext") for variant, v in VARIANTS.items()}
     found = {(names[row["variant"]], row["title"].split(",")[0]): [] for row in rows}
     for row in rows:
         found[names[row["variant"]], row["title"].split(",")[0]].append(row["measured"])

@@ -11,7 +11,7 @@ import torch
 
 from attacks import VECTORS
 from lsdc import InputError, KMeans, load
-from lsdc.experiments.comparison import latex
+from lsdc.experiments.table import SCORED, latex
 from test_cli import inside, refused
 from test_readable import small
 from victims import surrounded
@@ -88,7 +88,7 @@ def test_names_with_dollars_and_line_ends(compared):
     comment, table, *_ = (folder / "out" / "compare.tex").read_text().splitlines()
     assert comment.startswith(r"% cost$5_vs_\n$6")
     assert table.startswith(r"\begin{tabular}")
-    assert latex("t", [], True, []).startswith("% t;")
+    assert latex("t", SCORED, []).startswith("% t;")
 
 
 ALTERED = {
@@ -111,7 +111,7 @@ def test_altered_results_are_refused(compared, tmp_path, key):
     shutil.copytree(folder, tmp_path / "mine")
     file = tmp_path / "mine" / "out" / "cells" / "kmeans-seed0.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), key: ALTERED[key]}))
-    refused(inside(*words, cwd=tmp_path / "mine"), "kmeans-seed0.json: not a result written by lsdc compare")
+    refused(inside(*words, cwd=tmp_path / "mine"), "kmeans-seed0.json: not a result written by lsdc")
 
 
 def without_letters():

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         METHODS,
         DeepCluster,
         KMeans,
+        UMAPMixture,
         VaDE,
         load,
     )
@@ -39,6 +40,7 @@ __all__ = [
     "HealthWarning",
     "InputError",
     "KMeans",
+    "UMAPMixture",
     "VaDE",
     "datasets",
     "image_folder",

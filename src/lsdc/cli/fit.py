@@ -77,9 +77,9 @@ def fit(
     """Find the clusters of DATA and keep everything in a run folder."""
     with importing():
         from lsdc import parallel
+        from lsdc.cli.parameters import chosen, complete, resumed
         from lsdc.data.dataset import Reading, kept, recalled
         from lsdc.data.files import open_data
-        from lsdc.experiments.parameters import chosen, complete, resumed
         from lsdc.methods import METHODS
         from lsdc.report.terminal import Live
 

@@ -1,6 +1,6 @@
 """The commands that run many fits and write a table: ``lsdc reproduce`` and ``lsdc compare``."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,12 +25,14 @@ from lsdc.cli.options import (
 from lsdc.errors import InputError
 
 if TYPE_CHECKING:
-    from lsdc.experiments.engine import Place, State
+    from lsdc.experiments.engine import State
+    from lsdc.experiments.table import Row
     from lsdc.report.terminal import Board
 
-NAMES = ("table1", "reuters", "ablation", "ablation-extra")  # those of experiments.tables, which imports PyTorch
+NAMES = ("table1", "reuters", "ablation", "ablation-extra")  # those of experiments.paper, which imports PyTorch
 JobsOption = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, help="fits at a time (default: one a GPU, else one a core)")
+    int | None,
+    typer.Option("--jobs", "-j", min=1, help="fits at a time (default: one for each GPU, else for each core)"),
 ]
 
 
@@ -62,37 +64,34 @@ def reproduce(
     Results are OUT/cells/*.json, the table OUT/TABLE-SCALE.md, .tex and .json.
     """
     with importing():
-        from lsdc.experiments.compare import named
+        from lsdc.cli.parameters import methods_of, words
+        from lsdc.experiments import reproduce as reproducing
         from lsdc.experiments.engine import Place
         from lsdc.experiments.figures import draw, pyplot
-        from lsdc.experiments.parameters import words
-        from lsdc.experiments.reproduce import grid, look
-        from lsdc.experiments.reproduce import reproduce as rerun
-        from lsdc.experiments.tables import HEADS, SHORT, check_methods, fields, plain_columns, table
-        from lsdc.report.terminal import rows_table
+        from lsdc.experiments.paper import check_methods, plain_columns, table
 
     base = "table1" if name == "figures" else name
     names = list(table(base).datasets) if datasets is None else words(datasets, "--datasets", "datasets")
-    chosen = plain_columns(base) if methods is None else [] if methods.strip() == "all" else named(methods)
+    chosen = plain_columns(base) if methods is None else [] if methods.strip() == "all" else methods_of(methods)
     check_methods(base, chosen)
     place = Place(root_of(data_root), out_, device or "auto", jobs)
     if name == "figures":
         pyplot()  # said before hours of work if it is not there
-    data = look(base, names, scale, place.root, samples)
-    cells = grid(base, data, seeds, scale, samples, chosen)
-    with _board(place) as board:
-        rows, state = rerun(base, cells, data, scale, place, _watch(board, place, _plan([c.variant for c in cells])))
-    shown = [[fields(row)[i] for i in SHORT] for row in rows]
-    out.print(rows_table(f"{table(base).title}, scale {scale}", [HEADS[i] for i in SHORT], shown))
+    data = reproducing.look(base, names, scale, place.root, samples)
+    wanted = reproducing.grid(base, data, seeds, scale, samples, chosen)
+    with _board() as board:
+        watch = _watch(board, _plan([str(job.facts["variant"]) for job in wanted]))
+        rows, state = reproducing.reproduce(base, wanted, data, scale, place, watch)
+    _show(f"{table(base).title}, scale {scale}", reproducing.SHORT, rows)
     written = [out_ / f"{base}-{scale}{suffix}" for suffix in (".md", ".tex", ".json")]
     if name == "figures":
-        written += draw(data, scale, out_, samples)
+        written += draw(reproducing.of_lsdc(data, scale, out_, samples), out_)
     _say_end(written, state)
 
 
 def _plan(variants: list[str]) -> str:
     """The columns of a table, said before it runs: all methods can take hours where LSD-C and K-means take minutes."""
-    from lsdc.experiments.tables import VARIANTS
+    from lsdc.experiments.paper import VARIANTS
 
     titles = ", ".join(VARIANTS[variant].title for variant in dict.fromkeys(variants))
     return f"{titles} (--methods all: every method of the table)"
@@ -133,28 +132,34 @@ def compare(
     Results are OUT/cells/*.json, the table OUT/compare.md, .tex and .json, the plot OUT/compare.svg.
     """
     with importing():
+        from lsdc.cli.parameters import changes_of, methods_of
         from lsdc.data.dataset import Reading
+        from lsdc.data.summary import about_reading
         from lsdc.experiments import compare as comparing
-        from lsdc.experiments import comparison
         from lsdc.experiments.engine import Place
+        from lsdc.experiments.job import Source
         from lsdc.experiments.scatter import against_time
-        from lsdc.report.terminal import rows_table
+        from lsdc.experiments.table import BASE, below
 
     place = Place(root_of(data_root), out_ or Path("compare") / Path(data).resolve().stem, device or "auto", jobs)
     how = reading(Reading(image_size), column=column, columns=columns, drop=drop, id_column=id_column, array=array)
-    source = comparing.Source(data, how)
+    asked = methods_of(methods)
+    changes = changes_of(set_ or [], [*asked, BASE])
     try:
-        wanted = comparing.look(source, place.root, methods, seeds, clusters, set_ or [])
-        with _board(place) as board:
-            rows, state = comparing.compare(wanted, place, _watch(board, place))
+        source = Source(data, how)
+        dataset = source.open(place.root)
+        n_clusters = clusters or dataset.n_clusters
+        if n_clusters is None:
+            raise InputError(f"--clusters is missing: {data} does not say how many there are")
+        wanted = comparing.look(source, dataset, asked, seeds, n_clusters, changes)
+        with _board() as board:
+            rows, state = comparing.compare(wanted, place, _watch(board))
     except InputError as error:
         raise about_data(error, data) from None
-    for said in wanted.said:
+    for said in about_reading(dataset):
         line(err, said)
-    n = comparison.heads(wanted.labelled).index("MB") + 1  # notes stand below: with them 80 characters are too few
-    shown = [comparison.fields(row, wanted.labelled)[:n] for row in rows]
-    out.print(rows_table(wanted.title, comparison.heads(wanted.labelled)[:n], shown, left=(0,)))
-    for note in comparison.below(rows):
+    _show(wanted.title, [name for name in wanted.columns if name not in ("CPU s", "note")], rows)
+    for note in below(rows):  # below: with notes 80 characters are too few
         line(out, note)
     written = [place.out / f"compare{suffix}" for suffix in (".md", ".tex", ".json")]
     try:
@@ -164,8 +169,17 @@ def compare(
     _say_end(written, state)
 
 
+def _show(title: str, columns: Sequence[str], rows: Sequence["Row"]) -> None:
+    """The table, as wide as a terminal is."""
+    from lsdc.experiments.table import cells
+    from lsdc.report.terminal import rows_table
+
+    left = [i for i, name in enumerate(columns) if name in ("data", "method")]
+    out.print(rows_table(title, columns, cells(rows, columns), left))
+
+
 @contextmanager
-def _board(place: "Place") -> Iterator["Board"]:
+def _board() -> Iterator["Board"]:
     """The live view of what runs; Ctrl-C ends it with a word on what is kept."""
     from lsdc.report.terminal import Board
 
@@ -178,14 +192,14 @@ def _board(place: "Place") -> Iterator["Board"]:
             raise typer.Exit(143 if type(error) is not KeyboardInterrupt else 130) from None
 
 
-def _watch(board: "Board", place: "Place", plan: str = "") -> Callable[["State"], None]:
+def _watch(board: "Board", plan: str = "") -> Callable[["State"], None]:
     """What shows the state of the jobs; first of all how many there are."""
     opening = [plan] if plan else []
 
     def watch(state: "State") -> None:
         if opening and state.done < state.total:
             line(err, f"{state.total - state.done} of {state.total} cells to run: {opening.pop()}")
-        board.update(state.done, state.total, {r.job.name: r.progress(place.out) for r in state.running})
+        board.update(state.done, state.total, {r.job.name: r.progress for r in state.running})
         if state.finished:
             board.say(state.finished.name, state.ended(state.finished))
 

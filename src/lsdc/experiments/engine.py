@@ -1,51 +1,27 @@
-"""Runs jobs in processes of their own, a few at a time: the engine of ``reproduce`` and of ``compare``."""
+"""Runs jobs in processes of their own, a few at a time, and keeps their table up to date."""
 
 import multiprocessing
 import os
 import signal
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from threadpoolctl import threadpool_limits
 
 from lsdc.errors import Busy, Diverged, InputError, Unsuitable
-from lsdc.runs.folder import Run
+from lsdc.experiments.job import Job
+from lsdc.experiments.measure import Monitor
 from lsdc.training import device as devices
 from lsdc.training.loop import Progress
 
 MOST_JOBS = 8  # if nobody says how many: each takes a gigabyte or more
-POLL = 0.5  # seconds between looks at the running jobs
-
-Monitor = Callable[[Progress], None]
-
-
-class Job(Protocol):
-    """A data source, a method, its parameters and a seed: run once, and kept as a file."""
-
-    @property
-    def name(self) -> str:
-        """The name of its file and of its run folder."""
-
-    @property
-    def group(self) -> str:
-        """What it shares with the jobs that differ in the seed alone: a refusal is one for all of them."""
-
-    @property
-    def optional(self) -> bool:
-        """Whether a method that cannot take the data is left out; else it ends everything."""
-
-    def folder(self, out: Path) -> Path:
-        """Where it runs."""
-
-    def work(self, root: Path, out: Path, device: str, monitor: Monitor) -> object:
-        """Run, and write the result."""
+POLL = 0.5  # seconds between looks at jobs that say nothing
 
 
 @dataclass(frozen=True)
@@ -62,32 +38,27 @@ class Place:
 
     @property
     def slots(self) -> range:
-        """One for each job at a time: one a GPU, else one a core."""
+        """One for each job at a time: one for each GPU, else one for each core."""
         return range(self.jobs or torch.cuda.device_count() or min(MOST_JOBS, os.cpu_count() or 1))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Running:
-    """A job at work: its process, and where what it ends with arrives."""
+    """A job at work: its process, the pipe on which it reports, and what it reported last."""
 
     job: Job
     process: SpawnProcess
-    answer: Connection
+    pipe: Connection
     slot: int
+    progress: Progress | None = None
 
-    def last(self, out: Path) -> dict[str, Any]:
-        """The newest record of its metrics, if there is one."""
-        records = Run(self.job.folder(out)).read_metrics()
-        return records[-1] if records else {}
 
-    def progress(self, out: Path) -> tuple[dict[str, Any], int]:
-        """The newest record, and how many epochs its stage has (none, where the settings do not say)."""
-        record = self.last(out)
-        if not record:
-            return {}, 0
-        settings = Run(self.job.folder(out)).read_json("config.json")["settings"]
-        plan = settings.get(f"{record['stage']}_plan", settings.get("plan"))
-        return record, plan.get("epochs", 0) if isinstance(plan, dict) else 0
+@dataclass(frozen=True)
+class End:
+    """The last thing a job reports: nothing, or what went wrong and whose fault it is."""
+
+    whose: str = ""
+    message: str = ""
 
 
 @dataclass
@@ -111,50 +82,89 @@ class State:
         failed = [f"Failed, and not in the means: {name} ({why})." for name, why in self.failed.items()]
         return failed + [f"Left out: {group} ({why})." for group, why in self.left_out.items()]
 
+    @property
+    def ends(self) -> dict[str, Any]:
+        """The same for the JSON of a table."""
+        return {"failed": self.failed, "left_out": self.left_out}
 
-def run_all(
+
+Watch = Callable[[State], None]
+Written = Callable[[Sequence[dict[str, Any]], State], None]
+
+
+def run_table(
+    jobs: Sequence[Job],
+    finished: Mapping[str, dict[str, Any]],
+    place: Place,
+    write: Written,
+    *,
+    asked: Sequence[str],
+    keys: Mapping[str, str] = MappingProxyType({}),
+    watch: Watch = lambda state: None,
+) -> State:
+    """Run the jobs that have no result yet, and write the table after each; a result is read once.
+
+    ``finished`` may hold results of other jobs too. If all groups ``asked`` for are left out, that is an error.
+    """
+    results = dict(finished)
+    pending = [job for job in jobs if job.name not in results]
+    state = State(len(jobs), len(jobs) - len(pending))
+
+    def ended(state: State) -> None:
+        if set(asked) <= state.left_out.keys():
+            raise InputError(state.left_out[asked[0]])
+        if (job := state.finished) and state.ended(job) == "done":
+            results[job.name] = job.read(place.out)
+        write(list(results.values()), state)
+
+    write(list(results.values()), state)
+    _run_all(pending, state, place, keys=keys, watch=watch, ended=ended)
+    return state
+
+
+def _run_all(
     pending: Sequence[Job],
     state: State,
     place: Place,
     *,
     keys: Mapping[str, str] = MappingProxyType({}),
-    watch: Callable[[State], None] = lambda state: None,
-    ended: Callable[[State], None] = lambda state: None,
+    watch: Watch = lambda state: None,
+    ended: Watch = lambda state: None,
 ) -> None:
     """Run jobs until all are done; ``ended`` is called after each. Those with the same key share a pretext."""
     waiting = list(pending)
     watch(state)
     try:
         while waiting or state.running:
-            slots = sorted(set(place.slots) - {r.slot for r in state.running})
-            ready = (job for job in waiting if _may_start(job, keys, state.running, place.out))
-            if slots and (job := next(ready, None)):  # one at a time, so that the next look sees it at work
-                state.running.append(_start(job, place, slots[0]))
-                waiting.remove(job)
-            for running in [r for r in state.running if not r.process.is_alive()]:
+            for slot in sorted(set(place.slots) - {r.slot for r in state.running}):
+                ready = (job for job in waiting if _may_start(job, keys, state.running))
+                if job := next(ready, None):
+                    state.running.append(_start(job, place, slot))
+                    waiting.remove(job)
+            wait([running.pipe for running in state.running], POLL)
+            for running, end in [(r, end) for r in state.running if (end := _heard(r))]:
                 state.running.remove(running)
-                _end(running, state)
+                _end(running.job, end, state)
                 state.done += sum(job.group in state.left_out for job in waiting)
                 waiting = [job for job in waiting if job.group not in state.left_out]
                 ended(state)
+                watch(state)
+                state.finished = None
             watch(state)
-            state.finished = None
-            time.sleep(POLL)
     finally:
         for running in state.running:
             running.process.terminate()
 
 
-def _may_start(job: Job, keys: Mapping[str, str], running: list[Running], out: Path) -> bool:
+def _may_start(job: Job, keys: Mapping[str, str], running: Sequence[Running]) -> bool:
     """Whether nobody is at work on the pretext that the job needs."""
-    key = keys.get(job.name)
-    same = (r for r in running if key and keys.get(r.job.name) == key)
-    return all(r.last(out).get("stage") not in (None, "pretext") for r in same)
+    same = [r for r in running if keys.get(job.name) and keys.get(r.job.name) == keys[job.name]]
+    return all(r.progress is not None and r.progress.stage != "pretext" for r in same)
 
 
 def _start(job: Job, place: Place, slot: int) -> Running:
     context = multiprocessing.get_context("spawn")
-    answer, theirs = context.Pipe(duplex=False)
+    pipe, theirs = context.Pipe(duplex=False)
     device = place.device
     if device in ("auto", "cuda") and torch.cuda.device_count() > 1:
         device = f"cuda:{slot % torch.cuda.device_count()}"
@@ -165,21 +175,21 @@ def _start(job: Job, place: Place, slot: int) -> Running:
     finally:
         signal.signal(signal.SIGINT, before)
     theirs.close()
-    return Running(job, process, answer, slot)
+    return Running(job, process, pipe, slot)
 
 
-def _work(job: Job, root: Path, out: Path, device: str, answer: Connection) -> None:
+def _work(job: Job, root: Path, out: Path, device: str, pipe: Connection) -> None:
     """In a process of its own, and on one thread, so that the result depends on no number of cores or jobs."""
     torch.set_num_threads(1)
     try:
         with threadpool_limits(1):
-            job.work(root, out, device, _stop_if_alone)
+            job.work(root, out, device, _reporter(pipe))
     except Exception as error:  # whatever it is, the other jobs go on, and the table names this one
         lines = str(error).splitlines() or [""]
         known = isinstance(error, (InputError, Diverged))
-        answer.send((_whose(error), lines[0] if known else f"{type(error).__name__}: {lines[0]}"))
+        pipe.send(End(_whose(error), lines[0] if known else f"{type(error).__name__}: {lines[0]}"))
     else:
-        answer.send(None)
+        pipe.send(End())
 
 
 def _whose(error: Exception) -> str:
@@ -189,28 +199,45 @@ def _whose(error: Exception) -> str:
     return "user" if isinstance(error, InputError) and not isinstance(error, Busy) else "job"
 
 
-def _stop_if_alone(progress: Progress) -> None:
-    """A job whose parent was killed stops at the end of its epoch: nobody would write the table."""
-    parent = multiprocessing.parent_process()
-    if progress.record is not None and parent is not None and not parent.is_alive():
-        raise SystemExit(1)
+def _reporter(pipe: Connection) -> Monitor:
+    """Report every epoch, and a stage as soon as it begins."""
+    stage = ""
+
+    def report(progress: Progress) -> None:
+        nonlocal stage
+        if progress.record is None and progress.stage == stage:
+            return
+        stage = progress.stage
+        try:
+            pipe.send(progress)
+        except OSError:  # the parent was killed: nobody would write the table
+            raise SystemExit(1) from None
+
+    return report
 
 
-def _end(running: Running, state: State) -> None:
-    """Take note of how a job ended; a mistake of the user's ends everything, a method may be left out."""
-    job = state.finished = running.job
-    state.done += 1
-    running.process.join()
+def _heard(running: Running) -> End | None:
+    """Take note of all that a job has reported; its end, if it has come."""
     try:
-        failure = running.answer.recv()
-    except EOFError:
-        failure = ("job", f"its process ended with code {running.process.exitcode} (-9: killed, memory?)")
-    if failure is None:
-        return
-    whose, message = failure
-    if whose == "job":
-        state.failed[job.name] = message
-    elif whose == "method" and job.optional:
-        state.left_out[job.group] = message
-    else:
-        raise InputError(message)
+        while running.pipe.poll():
+            message = running.pipe.recv()
+            if isinstance(message, End):
+                running.process.join()
+                return message
+            running.progress = message
+    except (EOFError, OSError):
+        running.process.join()
+        return End("job", f"its process ended with code {running.process.exitcode} (-9: killed, memory?)")
+    return None
+
+
+def _end(job: Job, end: End, state: State) -> None:
+    """Take note of how a job ended; a mistake of the user's ends everything, a method may be left out."""
+    state.finished = job
+    state.done += 1
+    if end.whose == "job":
+        state.failed[job.name] = end.message
+    elif end.whose == "method" and job.optional:
+        state.left_out[job.group] = end.message
+    elif end.whose:
+        raise InputError(end.message)

@@ -1,7 +1,7 @@
 """The paper's figures: labelings of two moons, confusion matrices, learning curves. Needs matplotlib."""
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ from sklearn.datasets import make_moons
 from torch import Tensor
 
 from lsdc.errors import InputError
-from lsdc.experiments.cells import Cell, read
 from lsdc.functional import SCORES, closest
 from lsdc.functional.similarity import l2_scores
 from lsdc.runs.atomic import write_atomic
@@ -165,15 +164,9 @@ def curves(cells: Sequence[Mapping[str, Any]], out: Path, name: str) -> list[Pat
     return files
 
 
-def draw(datasets: Iterable[str], scale: str, out: Path, samples: int | None = None) -> list[Path]:
-    """All figures, of the finished cells of LSD-C below ``out``; confusion matrices are those of seed 0."""
+def draw(results: Mapping[str, Sequence[Mapping[str, Any]]], out: Path) -> list[Path]:
+    """All figures, of LSD-C's results by name, seed after seed; confusion matrices are those of the first seed."""
     files = two_moons(out)
-    for dataset in datasets:
-        found, seed = [], 0
-        while (cell := read(Cell(dataset, "lsdc", scale, seed, samples), out)) is not None:
-            found.append(cell)
-            seed += 1
-        if found:
-            name = f"{dataset}-{samples}-{scale}" if samples else f"{dataset}-{scale}"
-            files += confusions(found[0], out, name) + curves(found, out, name)
+    for name, found in results.items():
+        files += confusions(found[0], out, name) + curves(found, out, name)
     return files

@@ -3,6 +3,8 @@
 import sys
 import time
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,6 @@ from sklearn.metrics import silhouette_score
 from lsdc.data.datasets import Dataset
 from lsdc.data.sources import raw
 from lsdc.errors import HealthWarning, InputError
-from lsdc.experiments.engine import Monitor
 from lsdc.methods import Estimator, KMeans
 from lsdc.metrics import clustering_accuracy, confusion, score
 from lsdc.runs.folder import Run
@@ -23,30 +24,49 @@ CURVES = (
     *("stage", "epoch", "loss", "pair", "consistency", "accuracy", "alive", "confident", "density", "seconds"),
     *("changed", "rebuilt", "selected", "agreement", "clusters"),  # of other methods than LSD-C
 )
+Monitor = Callable[[Progress], None]
 SAMPLED = 2000  # rows a silhouette is computed on: it compares all pairs
 STARTS = 5  # of the K-means that looks at what a method learned
 
 
-def timed(model: Estimator, X: Any, folder: Run, resume: bool, monitor: Monitor | None) -> tuple[float, list[str]]:
-    """Fit, and give the seconds it took and what was warned of.
+@dataclass(frozen=True)
+class Spent:
+    """Seconds on the clock and of the processor; the latter are not known of what ran in another process."""
+
+    seconds: float
+    cpu_seconds: float | None
+
+    def __add__(self, more: "Spent") -> "Spent":
+        cpu = None if self.cpu_seconds is None or more.cpu_seconds is None else self.cpu_seconds + more.cpu_seconds
+        return Spent(self.seconds + more.seconds, cpu)
+
+    def as_dict(self) -> dict[str, float | None]:
+        """What a result's file has of it."""
+        return {name: None if value is None else round(value, 2) for name, value in vars(self).items()}
+
+
+def timed(model: Estimator, X: Any, run: Run, resume: bool, monitor: Monitor | None) -> tuple[Spent, list[str]]:
+    """Fit, and give the time it took and what was warned of.
 
     Epochs of an interrupted run, or of a pretext that another run left, count as if they had been run now.
     """
-    here = 0.0
+    here: list[float] = []
 
     def watch(progress: Progress) -> None:
-        nonlocal here
-        here += progress.record["seconds"] if progress.record else 0.0
+        if progress.record:
+            here.append(progress.record["seconds"])
         if monitor:
             monitor(progress)
 
-    started = time.perf_counter()
+    wall, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", HealthWarning)
-        model.fit(X, monitor=watch, **({"resume": folder} if resume else {"run": folder}))
+        model.fit(X, monitor=watch, **({"resume": run} if resume else {"run": run}))
+    cpu = time.process_time() - cpu
     said = [str(w.message) for w in caught if issubclass(w.category, HealthWarning)]
-    outside = max(time.perf_counter() - started - here, 0.0)  # an epoch may have begun in another process
-    return outside + sum(record["seconds"] for record in model.history_), said
+    outside = max(time.perf_counter() - wall - sum(here), 0.0)  # an epoch may have begun in another process
+    whole = not resume and len(here) >= len(model.history_)
+    return Spent(outside + sum(record["seconds"] for record in model.history_), cpu if whole else None), said
 
 
 def peak_mb() -> float | None:
@@ -68,6 +88,17 @@ def clusters(model: Estimator) -> dict[str, Any]:
     """How many clusters live, and their sizes."""
     sizes = np.bincount(model.labels_, minlength=model.n_clusters_)
     return {"alive": clusters_alive((sizes / sizes.sum()).tolist()), "sizes": sizes.tolist()}
+
+
+def scores(model: Estimator, X: Any, dataset: Dataset, inputs: Any, seed: int) -> dict[str, Any]:
+    """Against labels if there are any; else silhouettes, and the clusters themselves, to compare seeds by."""
+    if dataset.y is None:
+        labels = " ".join(map(str, model.labels_.tolist()))
+        return {"scores": silhouettes(model, dataset.X, inputs), "labels": labels}
+    X = X.X if isinstance(X, Dataset) else X
+    found = against_labels(model, X, dataset)
+    found["scores"]["kmeans_features_acc"] = kmeans_on_features(model, X, dataset.y, seed)
+    return found
 
 
 def against_labels(model: Estimator, X: Any, dataset: Dataset) -> dict[str, Any]:

@@ -1,34 +1,65 @@
-"""Rerun a table: every cell once, and the table written anew after each."""
+"""Rerun a table of the paper: data set x variant x seed, each once, and the table written anew after each."""
 
-import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lsdc.data.datasets import DATASETS
 from lsdc.errors import InputError, unknown
-from lsdc.experiments import cells as cells_
-from lsdc.experiments.cells import Cell, pretext
-from lsdc.experiments.engine import Place, State, run_all
-from lsdc.experiments.recipes import SCALES
-from lsdc.experiments.results import described
-from lsdc.experiments.tables import VARIANTS, Row, belongs, check, columns, latex, markdown, summarise
-from lsdc.runs.atomic import write_atomic
+from lsdc.experiments import results
+from lsdc.experiments.engine import Place, State, Watch, run_table
+from lsdc.experiments.job import Job, Source, vectors_or_images
+from lsdc.experiments.paper import TABLES, VARIANTS, belongs, changes, check_datasets, columns, published
+from lsdc.experiments.recipes import SCALES, merged, recipe
+from lsdc.experiments.table import SCORED, Row, noted, summarise, write
 
-Abouts = dict[str, dict[str, Any]]  # what is known of each data set (``cells.described``)
+Abouts = Mapping[str, dict[str, Any]]  # what is known of each data set (``results.described``)
+COLUMNS = ("data", *SCORED, "published")
+SHORT = ("data", "method", "ACC % (n)", "worst", "published")  # for a terminal
+MANY = 20_000  # samples beyond which K-means has 5 starts, as each takes long
 
 
-def grid(
-    name: str, abouts: Abouts, seeds: int, scale: str, samples: int | None = None, methods: Sequence[str] = ()
-) -> list[Cell]:
-    """The cells of a table, of some methods or of all; those on the features of a pretext only where there is one."""
-    cells = [
-        Cell(dataset, variant, scale, seed, samples)
-        for dataset in abouts
-        for seed in range(seeds)
-        for variant in columns(name, dataset, methods)
-    ]
-    return [c for c in cells if VARIANTS[c.variant].on != "pretext" or pretext(c, abouts[c.dataset])]
+def job(about: dict[str, Any], dataset: str, variant: str, scale: str, seed: int, samples: int | None = None) -> Job:
+    """The job of a table that has this data set, or so many samples of it, this variant and this seed."""
+    v = VARIANTS[variant]
+    common = {"n_clusters": about["n_clusters"], "random_state": seed}
+    starts = {"n_init": 20 if about["n"] <= MANY else 5} if v.method == "kmeans" else {}
+    is_lsdc = v.method == "lsdc" or v.on == "pretext"
+    params = _params(about, dataset, variant, scale, samples) if is_lsdc else {}
+    group = f"{dataset}{f'-{samples}' if samples else ''}-{scale}-{variant}"
+    return Job(
+        name=f"{group}-seed{seed}",
+        group=group,
+        source=Source(dataset, samples=samples),
+        method=v.method,
+        params={**params, **common},
+        facts={"dataset": dataset, "variant": variant, "scale": scale, "seed": seed},
+        on=v.on,
+        starts=starts,
+        optional=v.method not in ("lsdc", "kmeans"),
+    )
+
+
+def _params(about: dict[str, Any], dataset: str, variant: str, scale: str, samples: int | None) -> dict[str, Any]:
+    """The recipe of LSD-C for a data set, with what a variant changes in it."""
+    params = merged(recipe(scale, dataset, tuple(about["shape"])), changes(variant, dataset, scale))
+    if samples and scale == "cpu":  # its epochs are for the whole set: a part gets enough steps instead
+        params["epochs"] = "auto"
+        params["pretext_plan"] = {k: v for k, v in params.get("pretext_plan", {}).items() if k != "epochs"}
+    return params
+
+
+def parts(name: str) -> dict[str, Any] | None:
+    """What ``job`` was given for a job of this name."""
+    sets, scales, variants = ("|".join(map(re.escape, names)) for names in (DATASETS, SCALES, VARIANTS))
+    pattern = (
+        rf"(?P<dataset>{sets})(?:-(?P<samples>\d+))?-(?P<scale>{scales})-(?P<variant>{variants})-seed(?P<seed>\d+)"
+    )
+    if not (found := re.fullmatch(pattern, name)):
+        return None
+    given = found.groupdict()
+    return {**given, "seed": int(given["seed"]), "samples": int(given["samples"]) if given["samples"] else None}
 
 
 def look(name: str, datasets: Sequence[str], scale: str, root: Path, samples: int | None = None) -> Abouts:
@@ -38,57 +69,106 @@ def look(name: str, datasets: Sequence[str], scale: str, root: Path, samples: in
     for dataset in datasets:
         if dataset not in DATASETS:
             raise unknown("data set", dataset, DATASETS)
-    abouts = {dataset: described(cells_.opened(dataset, root, samples)) for dataset in datasets}
-    check(name, datasets, {dataset: len(abouts[dataset]["shape"]) == 3 for dataset in datasets})
+    abouts = {dataset: _about(Source(dataset, samples=samples), root) for dataset in datasets}
+    check_datasets(name, {dataset: len(about["shape"]) == 3 for dataset, about in abouts.items()})
     return abouts
 
 
+def _about(source: Source, root: Path) -> dict[str, Any]:
+    dataset = source.open(root)
+    if dataset.y is None:
+        raise InputError(f"{source.data}: has no labels to measure against")
+    return results.described(dataset, vectors_or_images(dataset))
+
+
+def grid(
+    name: str, abouts: Abouts, seeds: int, scale: str, samples: int | None = None, methods: Sequence[str] = ()
+) -> list[Job]:
+    """The jobs of a table, of some methods or of all; those on the features of a pretext only where there is one."""
+    jobs = [
+        (job(about, dataset, variant, scale, seed, samples), about)
+        for dataset, about in abouts.items()
+        for seed in range(seeds)
+        for variant in columns(name, dataset, methods)
+    ]
+    return [each for each, about in jobs if each.on != "pretext" or each.pretext(about)]
+
+
 def reproduce(
-    name: str,
-    wanted: Sequence[Cell],
-    abouts: Abouts,
-    scale: str,
-    place: Place,
-    watch: Callable[[State], None] = lambda state: None,
+    name: str, jobs: Sequence[Job], abouts: Abouts, scale: str, place: Place, watch: Watch = lambda state: None
 ) -> tuple[list[Row], State]:
-    """Run the cells of a table that are not there yet, and write OUT/TABLE-SCALE.md, .tex and .json."""
-    if not wanted:
+    """Run the jobs of a table that are not done yet, and write OUT/TABLE-SCALE.md, .tex and .json."""
+    if not jobs:
         raise InputError(f"nothing to run: table {name} has none of these methods on {', '.join(abouts)}")
-    pending = [cell for cell in wanted if cells_.read(cell, place.out, abouts[cell.dataset]) is None]
-    keys = {cell.name: pretext(cell, abouts[cell.dataset]) for cell in pending}
-    state = State(len(wanted), len(wanted) - len(pending))
-    rows = write(name, scale, place.out, state, tuple(abouts))
+    keys = {each.name: each.pretext(abouts[each.source.data]) for each in jobs}
+    now = {each.name: abouts[each.source.data] for each in jobs}
+    found = stored(name, scale, place.out, now, tuple(abouts))
+    rows: list[Row] = []
 
-    def ended(state: State) -> None:
-        if {cell.group for cell in wanted} <= state.left_out.keys():
-            raise InputError(next(iter(state.left_out.values())))
-        rows[:] = write(name, scale, place.out, state, tuple(abouts))
+    def written(results: Sequence[dict[str, Any]], state: State) -> None:
+        rows[:] = rows_of(name, scale, results, tuple(abouts))
+        facts = {"table": name, "scale": scale, **state.ends}
+        write(place.out / f"{name}-{scale}", title_of(name, scale), COLUMNS, rows, state.notes, facts)
 
-    run_all(pending, state, place, keys=keys, watch=watch, ended=ended)
-    return rows, state
+    asked = [each.group for each in jobs]
+    return rows, run_table(jobs, found, place, written, asked=asked, keys=keys, watch=watch)
 
 
-def write(name: str, scale: str, out: Path, state: State | None = None, asked: Sequence[str] = ()) -> list[Row]:
-    """Write the table of all finished cells below ``out``, whichever call ran them, if their settings are today's."""
-    state = state or State(0)
-    named = [Cell.named(file.stem) for file in sorted((out / "cells").glob("*.json"))]
-    found = [c for c in named if c and c.scale == scale and c.variant in columns(name)]
-    wanted = [c for c in found if c.dataset in asked or belongs(name, c.dataset)]
-    rows = summarise(name, filter(None, (cells_.read(cell, out) for cell in wanted)))
-    ends = {"failed": state.failed, "left_out": state.left_out}
-    content = {"table": name, "scale": scale, "rows": [_plain(row) for row in rows], **ends}
+def stored(name: str, scale: str, out: Path, now: Abouts, asked: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+    """The results of a table below ``out``, whichever call made them, if their settings are today's.
+
+    The data is that of ``now`` for the jobs named there; of others it is what their files say.
+    """
+    found = {}
+    for file in sorted((out / "cells").glob("*.json")):
+        if (given := parts(file.stem)) and _stands_in(name, scale, given, asked):
+            result = results.parsed(file)
+            about = now.get(file.stem, result["config"]["data"])
+            found[file.stem] = _of_today(file, result, about, given)
+    return found
+
+
+def _stands_in(name: str, scale: str, facts: Mapping[str, Any], asked: Sequence[str]) -> bool:
+    """Whether a result is one of a table: its scale and variant are, and its data is asked for or at home there."""
+    at_home = facts["dataset"] in asked or belongs(name, facts["dataset"])
+    return facts["scale"] == scale and facts["variant"] in columns(name) and at_home
+
+
+def _of_today(file: Path, result: dict[str, Any], about: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        for suffix, text in (
-            (".md", markdown(name, scale, rows, state.notes)),
-            (".tex", latex(name, scale, rows, state.notes)),
-            (".json", json.dumps(content, indent=1) + "\n"),
-        ):
-            write_atomic(out / f"{name}-{scale}{suffix}", text.encode())
-    except OSError as error:
-        raise InputError(f"--out {out}: cannot write there ({error.strerror})") from None
-    return rows
+        each = job(about, **given)
+    except (KeyError, TypeError):
+        raise results.not_one(file) from None
+    return results.of_today(file, each.checked(result, file), lambda: each.config(about))
 
 
-def _plain(row: Row) -> dict[str, Any]:
-    return {**vars(row), "measured": row.measured}
+def rows_of(name: str, scale: str, found: Sequence[Mapping[str, Any]], asked: Sequence[str] = ()) -> list[Row]:
+    """The rows of a table from results: its own data sets first, then others, variants in its order."""
+    wanted = TABLES[name]
+    groups: dict[tuple[int, str, str, int], list[Mapping[str, Any]]] = {}
+    for result in (each for each in found if _stands_in(name, scale, each, asked)):
+        dataset, variant = result["dataset"], result["variant"]
+        place = wanted.datasets.index(dataset) if dataset in wanted.datasets else len(wanted.datasets)
+        groups.setdefault((place, dataset, result["title"], wanted.variants.index(variant)), []).append(result)
+    return noted(
+        summarise(
+            group, variant := wanted.variants[i], VARIANTS[variant].title, published(name, dataset, variant, title)
+        )
+        for (_, dataset, title, i), group in sorted(groups.items())
+    )
+
+
+def title_of(name: str, scale: str) -> str:
+    """What stands above a table."""
+    return f"{TABLES[name].title}, scale `{scale}`"
+
+
+def of_lsdc(abouts: Abouts, scale: str, out: Path, samples: int | None = None) -> dict[str, list[dict[str, Any]]]:
+    """LSD-C's results on each data set, seed after seed, for the figures."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for dataset, about in abouts.items():
+        seed = 0
+        while (each := job(about, dataset, "lsdc", scale, seed, samples)).file(out).exists():
+            found.setdefault(each.group.removesuffix("-lsdc"), []).append(each.read(out))
+            seed += 1
+    return found

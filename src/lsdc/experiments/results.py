@@ -1,10 +1,12 @@
 """Results as files: what they hold, and whether they are those of today's settings and data."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Self
 
+import numpy as np
 import scipy.sparse as sp
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -33,6 +35,7 @@ class Result(BaseModel):
     alive: int
     sizes: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
     seconds: Figure
+    cpu_seconds: Figure | None = None  # not known of files of before, nor of fits in several processes
     peak_mb: Figure | None = None
     warnings: list[str]
     config: dict[str, Any]
@@ -45,20 +48,30 @@ class Result(BaseModel):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        clusters = self.n if self.labels is None else len(self.labels.split())
-        widths = {len(row) for table in (self.confusion, self.confusion_confident) for row in table}
-        heights = {len(table) for table in (self.confusion, self.confusion_confident)}
-        if (sum(self.sizes), clusters) != (self.n, self.n) or len(widths) > 1 or heights != {len(self.class_names)}:
+        labels = self.n if self.labels is None else len(self.labels.split())
+        tables = (self.confusion, self.confusion_confident)
+        widths, heights = {len(row) for table in tables for row in table}, {len(table) for table in tables}
+        if (sum(self.sizes), labels) != (self.n, self.n) or len(widths) > 1 or heights != {len(self.class_names)}:
             raise ValueError("its parts do not fit together")
+        if self.labels is not None and "silhouette" in self.scores:
+            return self
+        if not self.class_names or any(self.scores.get(name) is None for name in ("acc", "nmi", "ari")):
+            raise ValueError("it has no scores")
         return self
 
 
-def described(dataset: Dataset) -> dict[str, Any]:
-    """What the settings of a cell depend on, and what tells one data set from another."""
-    X = dataset.X
-    shape, sparse = list(sample_shape(X)), bool(sp.issparse(X))
-    about = {"n": int(X.shape[0]), "shape": shape, "sparse": sparse, "n_clusters": dataset.n_clusters}
-    return {**about, "digest": digest(X), "unlabelled": 0 if dataset.unlabelled is None else len(dataset.unlabelled)}
+def described(dataset: Dataset, inputs: Any) -> dict[str, Any]:
+    """What settings depend on, and what tells one data set from another: other labels give other scores."""
+    labels = None if dataset.y is None else hashlib.sha256(np.asarray(dataset.y, np.int64).tobytes()).hexdigest()[:16]
+    return {
+        "n": int(inputs.shape[0]),
+        "shape": list(sample_shape(inputs)),
+        "sparse": bool(sp.issparse(inputs)),
+        "n_clusters": dataset.n_clusters,
+        "digest": digest(inputs),
+        "unlabelled": 0 if dataset.unlabelled is None else len(dataset.unlabelled),
+        "labels": labels,
+    }
 
 
 def settings_of(model: Estimator, about: dict[str, Any]) -> dict[str, Any]:
@@ -76,33 +89,39 @@ def is_interrupted(folder: Run, model: Estimator, settings: dict[str, Any], abou
     return same and stored["seed"] == model.random_state and same_data(stored["data"].get("digest"), about["digest"])
 
 
-def parsed(file: Path, command: str, whole: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """The content of a result's file; what is not ``whole`` is refused."""
+def parsed(file: Path) -> dict[str, Any]:
+    """The content of a result's file, if it is one."""
     try:
         result = read_json(file)
         Result.model_validate(result)
         records(file, result["history"])
-        if not whole(result) or not isinstance(result["config"]["data"], dict):
+        if not isinstance(result["config"]["data"], dict):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise InputError(f"{file}: not a result written by lsdc {command}; remove it or choose another --out") from None
+        raise not_one(file) from None
     return result
 
 
-def has_scores(result: dict[str, Any]) -> bool:
-    """Whether a result was measured against labels."""
-    return all(isinstance(result["scores"][name], float) for name in ("acc", "nmi", "ari"))
+def not_one(file: Path) -> InputError:
+    """What is said of a file that is no result, or that of another job."""
+    return InputError(f"{file}: not a result written by lsdc for this place; remove it, or keep results elsewhere")
 
 
 def of_today(file: Path, result: dict[str, Any], now: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """A result as it is, if it would be made with the same settings ``now``; else it is refused, not overwritten."""
     try:
-        different = difference(result["config"], now())
+        different = difference(*_comparable(result["config"], now()))
     except (KeyError, TypeError):
         different = "data"
     if different:
-        raise InputError(f"{file}: made with other settings ({different}); remove it or choose another --out")
+        raise InputError(f"{file}: made with other settings ({different}); remove it, or keep results elsewhere")
     return result
+
+
+def _comparable(before: dict[str, Any], now: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Files of before say nothing of labels (of the paper's data sets) or of what a method ran on (the inputs)."""
+    data = {"labels": now["data"].get("labels"), **before["data"]}
+    return {"on": "inputs", **before, "data": data}, now
 
 
 def difference(before: Any, now: Any, name: str = "") -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lsdc.experiments.comparison import BELOW, BELOW_OWN, Row
 from lsdc.experiments.figures import BLUE, GREY, ORANGE, STYLE, as_bytes, pyplot
+from lsdc.experiments.table import BASE, BELOW, BELOW_OWN, Row
 from lsdc.runs.atomic import write_atomic
 
 PLACES = ((8, 4), (8, -10), (-8, 4), (-8, -10))  # of a name beside its ring, in points: the first that is free
@@ -41,7 +41,7 @@ def legend(rows: Sequence[Row]) -> list[str]:
 
 
 def _colour(row: Row) -> str:
-    return GREY if row.method == "kmeans" else ORANGE if row.note else BLUE
+    return GREY if row.variant == BASE else ORANGE if row.note else BLUE
 
 
 def _dots(axis: Any, row: Row, unit: float) -> tuple[float, float]:
@@ -50,7 +50,7 @@ def _dots(axis: Any, row: Row, unit: float) -> tuple[float, float]:
     axis.scatter(seconds, values, s=10, color=_colour(row), alpha=0.6, linewidths=0)
     x, y = float(seconds.mean()), float(values.mean())
     axis.scatter([x], [y], s=60, facecolors="none", edgecolors=_colour(row), linewidths=1.4)
-    if row.method == "kmeans":
+    if row.variant == BASE:
         axis.axhline(y, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
     return x, y
 

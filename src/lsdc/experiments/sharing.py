@@ -1,4 +1,4 @@
-"""A pretext that is trained once for all cells that have the same one."""
+"""A pretext that is trained once for all jobs that have the same one."""
 
 import hashlib
 import json
@@ -11,8 +11,8 @@ from lsdc.runs.checkpoint import Checkpoint
 from lsdc.runs.folder import Run
 
 
-class CellRun(Run):
-    """A run that takes its pretext from another cell that had the same one, and leaves its own for others."""
+class SharingRun(Run):
+    """A run that takes its pretext from another job that had the same one, and leaves its own for others."""
 
     def restore(self, stage: str) -> list[Checkpoint]:
         kept = super().restore(stage)

@@ -17,6 +17,7 @@ from lsdc.methods.jule import JULE
 from lsdc.methods.kmeans import KMeans
 from lsdc.methods.lsdc import LSDC
 from lsdc.methods.saving import FORMAT, FORMATS, check_config, read_model
+from lsdc.methods.umap import UMAPMixture
 from lsdc.methods.vade import VaDE
 from lsdc.runs.folder import Run
 from lsdc.runs.tensors import read_tensors
@@ -26,6 +27,7 @@ from lsdc.training.surroundings import plain_torch
 METHODS: dict[str, type[Estimator]] = {
     "lsdc": LSDC,
     "kmeans": KMeans,
+    "umap": UMAPMixture,
     "finch": FINCH,
     "dec": DEC,
     "idec": IDEC,
@@ -74,6 +76,7 @@ __all__ = [
     "DeepCluster",
     "Estimator",
     "KMeans",
+    "UMAPMixture",
     "VaDE",
     "load",
     "read_config",

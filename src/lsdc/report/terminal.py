@@ -1,7 +1,7 @@
 """A run in the terminal: a live line per stage while it works, tables when it is done."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -116,20 +116,25 @@ class Board:
     ) -> None:
         self.bars.stop()
 
-    def update(self, done: int, total: int, running: dict[str, tuple[dict[str, Any], int]]) -> None:
-        """``running`` has the newest record and the epochs of its stage for each cell by name."""
+    def update(self, done: int, total: int, running: Mapping[str, Step | None]) -> None:
+        """``running`` has what each cell at work reported last, by its name."""
         self.bars.update(self.whole, completed=done, total=total)
         for name in [name for name in self.tasks if name not in running]:
             self.bars.remove_task(self.tasks.pop(name))
-        for name, (record, epochs) in running.items():
+        for name, step in running.items():
             if name not in self.tasks:
-                self.tasks[name] = self.bars.add_task(f"  {name}", total=max(epochs, 1), figures="")
+                self.tasks[name] = self.bars.add_task(f"  {name}", total=1, figures="starts")
                 self.say(name, "starts")
-            figures = f"{record['stage']} · {describe(record)}" if record else "starts"
-            self.bars.update(self.tasks[name], completed=record.get("epoch", 0), total=max(epochs, 1), figures=figures)
-            if record and time.monotonic() - self.said.get(name, 0.0) > 6 * EVERY:
-                self.said[name] = time.monotonic()
-                self.say(name, f"epoch {record['epoch']}{f'/{epochs}' if epochs else ''} · {figures}")
+            if step is not None:
+                self._show(name, step)
+
+    def _show(self, name: str, step: Step) -> None:
+        figures = f"{step.stage} · {describe(step.record)}" if step.record else step.stage
+        epoch = step.epoch if step.record else step.epoch - 1
+        self.bars.update(self.tasks[name], completed=epoch, total=max(step.epochs, 1), figures=figures)
+        if step.record and time.monotonic() - self.said.get(name, 0.0) > 6 * EVERY:
+            self.said[name] = time.monotonic()
+            self.say(name, f"epoch {step.epoch}/{step.epochs} · {figures}")
 
     def say(self, name: str, what: str) -> None:
         """A line of its own where no bars can be drawn."""

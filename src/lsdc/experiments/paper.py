@@ -1,7 +1,6 @@
-"""The paper's tables: which cells they have, what was published, and how measured ones are written."""
+"""What the paper's tables are: their data sets and variants, and what was published."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +33,7 @@ VARIANTS: dict[str, Variant] = {
     "kmeans": Variant("K-means", "kmeans"),
     "kmeans-pretext": Variant("K-means on the pretext", "kmeans", on="pretext"),
     "kmeans-lsa": Variant("K-means on 20 directions (LSA)", "kmeans", on="directions"),
+    "umap": Variant("UMAP + mixture", "umap"),
     "finch": Variant("FINCH", "finch"),
     "finch-pretext": Variant("FINCH on the pretext", "finch", on="pretext"),
     "jule": Variant("JULE", "jule"),
@@ -78,7 +78,7 @@ TABLES: dict[str, Table] = {
         "Comparison with other methods (the paper's table 2)",
         ("cifar10", "cifar100-20", "stl10", "mnist"),
         (
-            *("lsdc", "kmeans", "kmeans-pretext", "finch", "finch-pretext"),
+            *("lsdc", "kmeans", "kmeans-pretext", "umap", "finch", "finch-pretext"),
             *("jule", "dec", "dac", "iic", "deepcluster", "idec", "imsat", "vade"),
         ),
         TABLE1,
@@ -88,7 +88,7 @@ TABLES: dict[str, Table] = {
         "Results on Reuters-10K (the paper's table 3)",
         ("reuters10k",),
         (
-            *("lsdc", "kmeans", "kmeans-pretext", "kmeans-lsa", "finch", "finch-pretext"),
+            *("lsdc", "kmeans", "kmeans-pretext", "kmeans-lsa", "umap", "finch", "finch-pretext"),
             *("imsat", "dec", "idec", "vade"),
         ),
         REUTERS,
@@ -153,7 +153,7 @@ def check_methods(name: str, methods: Iterable[str]) -> None:
     """Refuse methods that a table does not have."""
     for method in methods:
         if method not in (there := {VARIANTS[v].method for v in TABLES[name].variants}):
-            raise InputError(f"--methods {method}: not in table {name}, which has {', '.join(sorted(there))}")
+            raise InputError(f"method {method}: not in table {name}, which has {', '.join(sorted(there))}")
 
 
 def belongs(name: str, dataset: str) -> bool:
@@ -173,136 +173,16 @@ def changes(variant: str, dataset: str, scale: str) -> dict[str, Any]:
     return found
 
 
-@dataclass(frozen=True)
-class Row:
-    """The measured cells of one data set and variant, summed up; accuracies are fractions."""
-
-    dataset: str
-    title: str
-    variant: str
-    acc: tuple[float, ...]
-    nmi: tuple[float, ...]
-    ari: tuple[float, ...]
-    alive: str
-    seconds: float
-    published: str
-
-    @property
-    def measured(self) -> str:
-        """Its accuracy in words."""
-        return per_cent(self.acc)
-
-
-def per_cent(values: Sequence[float]) -> str:
-    """Mean ± standard deviation (n) of fractions, in per cent."""
-    spread = f" ± {_deviation(values):.1f}" if len(values) > 1 else ""
-    return f"{mean(values):.1f}{spread} ({len(values)})"
-
-
-def mean(values: Iterable[float]) -> float:
-    """The mean of fractions, in per cent."""
-    values = list(values)
-    return 100 * sum(values) / len(values)
-
-
-def _deviation(values: Iterable[float]) -> float:
-    values = [100 * value for value in values]
-    mean = sum(values) / len(values)
-    return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
-
-
-def summarise(name: str, cells: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """The rows of a table from finished cells: its own data sets first, then others, variants in its order."""
-    wanted = TABLES[name]
-    groups: dict[tuple[int, str, str, int], list[Mapping[str, Any]]] = {}
-    for cell in cells:
-        dataset, variant = cell["dataset"], cell["variant"]
-        place = wanted.datasets.index(dataset) if dataset in wanted.datasets else len(wanted.datasets)
-        groups.setdefault((place, dataset, cell["title"], wanted.variants.index(variant)), []).append(cell)
-    return [_row(group, wanted.published) for _, group in sorted(groups.items())]
-
-
-def _row(cells: list[Mapping[str, Any]], published: Mapping[str, Mapping[str, str]]) -> Row:
-    dataset, variant = cells[0]["dataset"], cells[0]["variant"]
-    cells = sorted(cells, key=lambda cell: int(cell["seed"]))
-    scores = [cell["scores"] for cell in cells]
-    alive = [cell["alive"] for cell in cells]
-    return Row(
-        dataset,
-        cells[0]["title"],
-        variant,
-        tuple(s["acc"] for s in scores),
-        tuple(s["nmi"] for s in scores),
-        tuple(s["ari"] for s in scores),
-        f"{min(alive)}/{len(cells[0]['sizes'])}",
-        sum(cell["seconds"] for cell in cells) / len(cells),
-        _published(published.get(dataset, {}).get(variant, "-"), cells[0]["title"]),
-    )
-
-
-def _published(figure: str, title: str) -> str:
-    """A published figure, which is not for parts of a data set, and of the original of a rebuilt one."""
+def published(name: str, dataset: str, variant: str, title: str) -> str:
+    """The figure a table has for a variant: none for parts of a data set, that of the original for a rebuilt one."""
+    figure = TABLES[name].published.get(dataset, {}).get(variant, "-")
     if " of " in title:
         return "-"
     return f"{figure} (original set)" if "(rebuilt)" in title and figure != "-" else figure
 
 
-HEADS = ("data", "method", "ACC % (n)", "worst", "NMI", "ARI", "alive", "s/seed", "published")
-SHORT = (0, 1, 2, 3, 8)  # the columns for a terminal
-
-
-def fields(row: Row) -> tuple[str, ...]:
-    """What stands under ``HEADS``."""
-    figures = (f"{100 * min(row.acc):.1f}", f"{mean(row.nmi):.1f}", f"{mean(row.ari):.1f}")
-    variant = VARIANTS[row.variant].title
-    return (row.title, variant, row.measured, *figures, row.alive, f"{row.seconds:.0f}", row.published)
-
-
-def markdown(name: str, scale: str, rows: list[Row], notes: Iterable[str] = ()) -> str:
-    """The table for people who read Markdown."""
-    lines = [f"**{TABLES[name].title}, scale `{scale}`**", "", md_line(HEADS), md_line(["---"] * len(HEADS))]
-    legend = (
-        "ACC, worst seed, NMI and ARI in per cent, mean ± standard deviation over n seeds; alive: in the worst seed."
-    )
-    return "\n".join([*lines, *(md_line(fields(row)) for row in rows), "", legend, *notes]) + "\n"
-
-
-def md_line(fields: Iterable[str]) -> str:
-    """A line of a Markdown table."""
-    return f"| {' | '.join(fields)} |"
-
-
-def latex(name: str, scale: str, rows: list[Row], notes: Iterable[str] = ()) -> str:
-    """The table for a paper (booktabs)."""
-    heads = ("Data", "Method", "ACC (\\%), mean $\\pm$ sd ($n$)", "NMI", "ARI", "published")
-    body = []
-    for row in rows:
-        fields = (row.title, VARIANTS[row.variant].title, row.measured)
-        figures = (f"{mean(row.nmi):.1f}", f"{mean(row.ari):.1f}", row.published)
-        body.append(" & ".join(map(tex, (*fields, *figures))) + r" \\")
-    return "\n".join(
-        [
-            f"% {TABLES[name].title}, scale {scale}; needs \\usepackage{{booktabs}}",
-            *(f"% {note}" for note in notes),
-            r"\begin{tabular}{llrrrr}",
-            r"  \toprule",
-            f"  {' & '.join(heads)} \\\\",
-            r"  \midrule",
-            *(f"  {line}" for line in body),
-            r"  \bottomrule",
-            r"\end{tabular}",
-            "",
-        ]
-    )
-
-
-def tex(text: str) -> str:
-    """A text as LaTeX has it."""
-    return text.replace("%", r"\%").replace("_", r"\_").replace("&", r"\&").replace("±", r"$\pm$")
-
-
-def check(name: str, datasets: Iterable[str], is_image: Mapping[str, bool]) -> None:
+def check_datasets(name: str, is_image: Mapping[str, bool]) -> None:
     """Refuse data sets that a table cannot be made of."""
-    for dataset in datasets:
-        if not is_image[dataset] and any(VARIANTS[v].images_only for v in TABLES[name].variants):
-            raise InputError(f"--datasets {dataset}: table {name} composes images, and {dataset} has none")
+    for dataset, images in is_image.items():
+        if not images and any(VARIANTS[v].images_only for v in TABLES[name].variants):
+            raise InputError(f"data set {dataset}: table {name} composes images, and {dataset} has none")

@@ -1,6 +1,7 @@
-"""What a user asked for on the command line, as parameters of a method."""
+"""What a user asked for on the command line, as methods and their parameters."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,12 @@ from lsdc.errors import InputError, unknown
 from lsdc.experiments.recipes import merged, recipe_for
 from lsdc.methods import METHODS
 
+OWN = {
+    "n_clusters": "--clusters",
+    "random_state": "--seeds",
+    "device": "--device",
+}  # settings with options of their own
+
 
 def words(text: str, option: str, kind: str) -> list[str]:
     """What is named in a list with commas, each once."""
@@ -16,6 +23,30 @@ def words(text: str, option: str, kind: str) -> list[str]:
     if not found:
         raise InputError(f"{option} {text!r}: name at least one (lsdc list {kind})")
     return found
+
+
+def methods_of(text: str) -> list[str]:
+    """The methods of ``--methods``, each once."""
+    methods = list(METHODS) if text.strip() == "all" else words(text, "--methods", "methods")
+    for method in methods:
+        if method not in METHODS:
+            raise unknown("method (--methods)", method, METHODS)
+    return methods
+
+
+def changes_of(given: Sequence[str], methods: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What ``--set METHOD.KEY=VALUE`` changes in each method."""
+    result: dict[str, dict[str, Any]] = {}
+    for word in given:
+        method, dot, rest = word.partition(".")
+        if not dot or "=" in method or "=" not in rest:
+            raise InputError(f"--set {word}: write METHOD.KEY=VALUE")
+        if method not in methods:
+            raise unknown("method (--set)", method, methods)
+        if (key := rest.partition("=")[0]) in OWN:
+            raise InputError(f"--set {word}: the same for all methods, use {OWN[key]}")
+        result[method] = merged(result.get(method, {}), settings([rest], method))
+    return result
 
 
 def chosen(
