@@ -18,6 +18,7 @@ from torch import Tensor
 from lsdc import parallel
 from lsdc.data import sources
 from lsdc.data.datasets import Dataset
+from lsdc.data.names import Names, name_clusters, numbered
 from lsdc.data.sources import Data, Spec
 from lsdc.data.texts import TfIdf, are_texts
 from lsdc.errors import Diverged, HealthWarning, InputError, NotNumbers, Unsuitable, shown
@@ -54,6 +55,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     n_features_in_: int
     spec_: Spec
     words_: TfIdf | None
+    _names: Names
     seed_: int
 
     # ---- what a method provides ---------------------------------------------------------------------------
@@ -154,11 +156,32 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             self.labels_, confidence, self.n_clusters_ = self._assigned(data)
             if not np.isfinite(confidence).all():
                 raise Diverged("the network ended with numbers that are not finite; try a smaller lr")
+            self._names = self._named(X)
             if folder:
                 self.save(folder.path / "model.safetensors")
-                folder.write_labels(folder.ids or range(len(data)), self.labels_.tolist(), confidence.tolist())
+                folder.write_labels(
+                    folder.ids or range(len(data)), self.labels_.tolist(), confidence.tolist(), self._names
+                )
         if self.n_clusters is not None:
             self._warn_of_empty_clusters()
+
+    def _named(self, X: Any) -> Names:
+        """Names for the clusters, of texts by their words, also where an encoder has made vectors of them."""
+        texts = getattr(X, "samples", None) or getattr(X, "X", X)
+        texts = texts if are_texts(texts) else sources.as_array(X) if self.words_ is not None else None
+        return name_clusters(texts, self.labels_, self.n_clusters_) if texts else numbered(self.n_clusters_)
+
+    @property
+    def cluster_names_(self) -> list[str]:
+        """A short name for each cluster: of texts the words that set it apart, else its number."""
+        check_is_fitted(self)
+        return list(self._names.names)
+
+    @property
+    def cluster_terms_(self) -> list[list[str]]:
+        """The terms that set each cluster of texts apart, the strongest first."""
+        check_is_fitted(self)
+        return [list(terms) for terms in self._names.terms]
 
     def _check_kind(self, data: Data) -> None:
         """Refuse a kind of data that the method cannot take, and name those that can."""

@@ -37,6 +37,8 @@ def write_model(model: "Estimator", path: str | os.PathLike[str]) -> None:
         "words": list(model.words_.words) if model.words_ else None,
         "history": model.history_,
     }
+    if any(model._names.terms):
+        header |= {"names": list(model._names.names), "terms": [list(terms) for terms in model._names.terms]}
     tensors = {f"state/{name}": tensor for name, tensor in model._state().items()}
     tensors |= {"offset": model.spec_.offset, "scale": model.spec_.scale, "labels": torch.from_numpy(model.labels_)}
     if model.words_:

@@ -11,6 +11,7 @@ import torch
 from pydantic import ConfigDict, Field, InstanceOf, PositiveInt
 from torch import Tensor
 
+from lsdc.data.names import Names, numbered
 from lsdc.data.sources import Spec
 from lsdc.data.texts import TfIdf
 from lsdc.errors import InputError, reason, shown, unknown
@@ -44,6 +45,8 @@ class Header(Stored):
     words: list[Text] | None
     history: list[Any]
     n_clusters: Count | None = None  # found by the method, where nobody gave it
+    names: list[Text] | None = None
+    terms: list[list[Text]] | None = None
 
 
 class Origin(Stored):
@@ -56,6 +59,10 @@ class Origin(Stored):
     id_column: Text | None = None
     array: Text | None = None
     image_range: list[float] | None = Field(None, min_length=2, max_length=2)
+    encoder: Text | None = None
+    text_encoder: Text | None = None
+    encoder_settings: dict[str, Any] | None = None
+    encoder_digest: str | None = None
     n: Count
     shape: list[Count]
     digest: str
@@ -160,6 +167,16 @@ def _restore_data(model: Estimator, header: Header, tensors: dict[str, Tensor]) 
     model.spec_ = Spec(shape, tensors["offset"], tensors["scale"])
     model.seed_, model.n_features_in_, model.history_ = seed, header.n_features_in, header.history
     model.labels_ = labels.numpy()
+    model._names = _names(header, model.n_clusters_)
     model.words_ = TfIdf(tuple(words), tensors["idf"].numpy()) if words is not None else None
     if names:
         model.feature_names_in_ = np.array(names, object)
+
+
+def _names(header: Header, n_clusters: int) -> Names:
+    """The names of the clusters; files written before there were any have numbers."""
+    if header.names is None or header.terms is None:
+        return numbered(n_clusters)
+    if len(header.names) != n_clusters or len(header.terms) != n_clusters:
+        raise InputError(f"{len(header.names)} names and {len(header.terms)} lists of terms for {n_clusters} clusters")
+    return Names(tuple(header.names), tuple(map(tuple, header.terms)))
