@@ -24,7 +24,7 @@ class ReadingBar:
         )
         self.tasks: dict[str, Any] = {}
         self.began: dict[str, tuple[float, int]] = {}
-        self.said = self.last = time.monotonic()
+        self.said = time.monotonic()
 
     def __enter__(self) -> Self:
         self.bars.start()
@@ -39,11 +39,10 @@ class ReadingBar:
         now = time.monotonic()
         if what not in self.tasks:
             self.tasks[what] = self.bars.add_task(what, total=total, rate="")
-            self.began[what] = (self.last, 0 if total == done else max(0, done - 1))
+            self.began[what] = (now, done)
         start, before = self.began[what]
         rate = f"{(done - before) / max(now - start, 1e-3):,.0f}/s"
         self.bars.update(self.tasks[what], completed=done, rate=rate)
-        self.last = now
         late = now - start > WORTH if done == total else not self.console.is_terminal and now - self.said > EVERY
         if late:
             self.said = now

@@ -92,6 +92,7 @@ def _features(samples: Samples, encoder: Encoder, watch: Watch) -> Rows:
     def compute(start: int, stop: int) -> Rows:
         parts: list[np.ndarray] = []
         bad: dict[int, str] = {}
+        watch("encoding", start, samples.n)
         for first in range(start, stop, encoder.batch):
             last = min(first + encoder.batch, stop)
             batch, wrong = samples.rows(encoder.size, first, last)

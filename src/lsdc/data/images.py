@@ -78,6 +78,7 @@ class Photos:
         """All images, decoded once: the array stays on disk, so that it need not fit into memory."""
 
         def compute(start: int, stop: int) -> Rows:
+            watch("decoding", start, len(self))
             rows = self.rows(size, start, stop)
             watch("decoding", stop, len(self))
             return rows
@@ -96,6 +97,7 @@ class Photos:
 def photos(files: Sequence[Path], span: Range | None = None, watch: Watch = quiet) -> Photos:
     """Look at files: what they are, by their content, and the range of those that have no fixed one."""
     digests, modes = [], []
+    watch("looking at files", 0, len(files))
     with _pool() as run:
         for start in range(0, len(files), 1024):
             for digest, mode in run(_look, files[start : start + 1024]):

@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -80,9 +81,10 @@ class SentenceTransformers(Encoder):
 def hub_folder(encoder: Encoder, package: str) -> Path:
     """The folder of a model: as given, else that of the hub, downloaded if it is not here yet."""
     try:
-        __import__(package)
         from huggingface_hub import snapshot_download
     except ImportError:
+        snapshot_download = None
+    if snapshot_download is None or find_spec(package) is None:  # they take long to import
         raise InputError(f"{encoder.name}: needs {package} (pip install 'lsd-clusters[hf]')") from None
     path = Path(encoder.name).expanduser()
     if path.is_dir():
@@ -94,7 +96,7 @@ def hub_folder(encoder: Encoder, package: str) -> Path:
     except Exception as error:  # of the network, of the hub, of the name
         raise InputError(
             f"{encoder.name}: no such folder, and it cannot be had from the Hugging Face hub ({reason(error)}); "
-            "download it where there is a network, and give its folder"
+            "download it where there is a network, and say where its folder is"
         ) from None
 
 

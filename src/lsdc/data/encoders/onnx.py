@@ -23,7 +23,7 @@ class Onnx(ImageEncoder):
         self.name = str(Path(self.name).expanduser().resolve())
         path = Path(self.name)
         if not path.is_file():
-            raise InputError(f"{path}: no such file, where an encoder should be")
+            raise InputError(f"{path}: no such file, where the encoder should be; say where it is with --encoder")
         try:
             import onnxruntime
         except ImportError:
