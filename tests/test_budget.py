@@ -69,7 +69,8 @@ def test_words_that_repeat_are_held_once(tmp_path):
 
 def test_benchmarks_in_archives_have_the_same_budget(tmp_path, monkeypatch):
     monkeypatch.setattr(budget, "UNPACKED", 10_000_000)
-    np.savez_compressed(tmp_path / "reuters10k.npz", data=np.zeros(5_000_000), label=np.zeros(3))
+    (tmp_path / "reuters10k").mkdir()
+    np.savez_compressed(tmp_path / "reuters10k" / "reuters10k.npz", data=np.zeros(5_000_000), label=np.zeros(3))
     with pytest.raises(InputError, match="more than 100 times its size"):
         reuters10k(tmp_path)
 

