@@ -13,6 +13,7 @@ import sklearn
 from sklearn import cluster, datasets, linear_model, metrics
 
 import lsdc
+from lsdc.data.names import name_clusters
 
 
 def descriptions() -> list[str]:
@@ -30,8 +31,9 @@ def main(file: str | None = None, encoder: str | None = None) -> None:
     texts = Path(file).read_text(encoding="utf-8").splitlines() if file else descriptions()
     X = lsdc.encode(texts, encoder) if encoder else texts
     model = lsdc.LSDC(n_clusters=4, random_state=0).fit(X)
+    names = name_clusters(texts, model.labels_, 4).names if encoder else model.cluster_names_
     print(f"{len(texts)} texts (scikit-learn {sklearn.__version__})" if not file else f"{len(texts)} texts")
-    for number, name in enumerate(model.cluster_names_):
+    for number, name in enumerate(names):
         mine = [text for text, label in zip(texts, model.labels_, strict=True) if label == number]
         print(f"{len(mine):4} {name:40} {mine[0][:60] if mine else ''}")
 

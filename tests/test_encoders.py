@@ -126,7 +126,6 @@ def test_what_is_beside_the_file_is_read(tmp_path):
 def bad_networks(folder):
     nan = [helper.make_node("Sqrt", ["y"], ["z"]), helper.make_node("Log", ["z"], ["w"])]
     (folder / "text.onnx").write_text("not a network")
-    network(folder / "vector.onnx", size=5, last=True)
     ok = onnx.load(network(folder / "nan.onnx", extra=nan))
     vector = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 7])
     node = helper.make_node("Relu", ["x"], ["y"])

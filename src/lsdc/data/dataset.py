@@ -48,8 +48,8 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Encoder:
-    """The encoder that X was made by: what it was called, what was given with it, and a digest of its weights."""
+class Encoding:
+    """How X was made by an encoder: what it is called, what was given with it, and a digest of its weights."""
 
     name: str
     settings: Mapping[str, Any]
@@ -76,7 +76,7 @@ class Dataset:
     image_range: tuple[float, float] | None = None
     skipped: tuple[tuple[str, str], ...] = ()  # files that were left out, and why
     samples: Any = None  # what X was made of by an encoder, for people to see: texts, photos or images
-    encoder: Encoder | None = None
+    encoder: Encoding | None = None
 
     @property
     def n_clusters(self) -> int | None:

@@ -9,9 +9,8 @@ import numpy as np
 from PIL import Image
 
 from lsdc.data import cache
-from lsdc.data import dataset as datasets
 from lsdc.data.cache import Rows, Watch, quiet
-from lsdc.data.dataset import Dataset, Reading, replaced
+from lsdc.data.dataset import Dataset, Encoding, Reading, replaced
 from lsdc.data.encoders import Encoder, encoder_of
 from lsdc.data.images import FEW, Photos, Range, are_files, listed_photos, refuse_bad
 from lsdc.data.sources import as_array, image_shape, raw, row_chunks
@@ -80,7 +79,7 @@ def encoded(dataset: Dataset, reading: Reading, watch: Watch = quiet) -> Dataset
         raise InputError(f"{encoder}: not the encoder the run was made with; its weights or settings have changed")
     span = _span(dataset.X, reading.image_range)
     features, bad = _features(_samples(dataset.X, span), encoder, watch)
-    used = datasets.Encoder(str(encoder), encoder.settings, encoder.digest)
+    used = Encoding(str(encoder), encoder.settings, encoder.digest)
     said = (f"values from {span[0]:g} to {span[1]:g} become 0 to 255",) if span else ()
     others = {"samples": _without(dataset.X, bad), "encoder": used, "image_range": span or dataset.image_range}
     return replaced(dataset, features, bad, notes=(*dataset.notes, *said, *encoder.notes), unlabelled=None, **others)

@@ -199,7 +199,7 @@ def _first_deep(files: Sequence[Path]) -> Path:
 @contextmanager
 def _pool() -> Iterator[Callable[[Callable[[Path], Any], Sequence[Path]], list[Any]]]:
     """Runs a function over files on all cores; Pillow decodes and scales without Python's lock."""
-    with warnings.catch_warnings(), ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with warnings.catch_warnings(), ThreadPoolExecutor() as pool:
         warnings.filterwarnings("ignore", module="PIL")  # odd metadata, and sizes that are fine up to twice as large
         yield lambda function, files: list(pool.map(function, files))
 

@@ -167,9 +167,11 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def _named(self, X: Any) -> Names:
         """Names for the clusters, of texts by their words, also where an encoder has made vectors of them."""
-        texts = getattr(X, "samples", None) or getattr(X, "X", X)
-        texts = texts if are_texts(texts) else sources.as_array(X) if self.words_ is not None else None
-        return name_clusters(texts, self.labels_, self.n_clusters_) if texts else numbered(self.n_clusters_)
+        texts = (X.X if X.samples is None else X.samples) if isinstance(X, Dataset) else X
+        if self.words_ is not None and not are_texts(texts):
+            texts = sources.as_array(texts)  # a column of a data frame
+        known = are_texts(texts)
+        return name_clusters(texts, self.labels_, self.n_clusters_) if known else numbered(self.n_clusters_)
 
     @property
     def cluster_names_(self) -> list[str]:
