@@ -138,6 +138,7 @@ def test_paths_are_images_in_python(colours, form):
     assert model.labels_.tolist() in ([0, 1] * 6, [1, 0] * 6)
     assert np.array_equal(model.predict(X), model.labels_)
     assert np.array_equal(model.predict(colours), model.labels_)  # pathlib's paths too
+    assert model.cluster_names_ == ["cluster 0", "cluster 1"]  # not by the words of their names
 
 
 def test_paths_are_brought_to_the_size_of_the_model(colours):

@@ -167,9 +167,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def _named(self, X: Any) -> Names:
         """Names for the clusters, of texts by their words, also where an encoder has made vectors of them."""
-        texts = (X.X if X.samples is None else X.samples) if isinstance(X, Dataset) else X
-        if self.words_ is not None and not are_texts(texts):
-            texts = sources.as_array(texts)  # a column of a data frame
+        given, texts = X.X if isinstance(X, Dataset) else X, X.samples if isinstance(X, Dataset) else None
+        if self.words_ is not None:
+            texts = given if are_texts(given) else sources.as_array(given)  # a column of a data frame
         known = are_texts(texts)
         return name_clusters(texts, self.labels_, self.n_clusters_) if known else numbered(self.n_clusters_)
 
