@@ -329,8 +329,9 @@ def test_a_real_network_exported_to_onnx(tmp_path):
     with torch.no_grad():
         expected = features((torch.from_numpy(np.stack(pieces[:4])).permute(0, 3, 1, 2) / 255 - 0.498) / 0.502)
     np.testing.assert_allclose(found[:4], expected, atol=1e-3, rtol=1e-3)
-    labels = KMeans(2, random_state=0).fit(found / np.linalg.norm(found, axis=1, keepdims=True)).labels_
-    assert lsdc.metrics.clustering_accuracy(np.array(names), labels) > 0.8
+    unit = found / np.linalg.norm(found, axis=1, keepdims=True)
+    nearest = (unit @ unit.T - 2 * np.eye(len(unit))).argmax(1)
+    assert np.mean(np.array(names)[nearest] == names) > 0.85
 
 
 class Features(torch.nn.Module):

@@ -9,6 +9,7 @@ from lsdc import InputError, KMeans
 from lsdc.data import budget
 from lsdc.data.files import open_data
 from lsdc.data.summary import about_reading
+from lsdc.experiments.parameters import complete
 from test_cli import inside, refused
 
 RAMP = np.tile(np.linspace(0, 1, 16), (16, 1))  # dark on the left, bright on the right
@@ -222,6 +223,20 @@ def test_folders_serve_as_labels_and_one_photo_is_predicted(many):
     (many / "photos" / "warm" / "01.jpg").rename(many / "photos" / "top.jpg")
     inside("fit", "photos", *words, "--overwrite", cwd=many)
     refused(inside("evaluate", "run", "--labels-from-folders", cwd=many), "1 of 40 samples are in no sub-folder", "top")
+
+
+def test_photos_without_an_encoder_get_a_small_network(many):
+    data = read(many / "photos")
+    params = complete({"n_clusters": 2}, data, "lsdc")
+    assert (params["backbone"], params["pretext_plan"]) == ("vgg4", {"epochs": 350})
+    assert complete({"n_clusters": 2, "pretext_plan": {"epochs": 3}}, data, "lsdc")["pretext_plan"] == {"epochs": 3}
+    for given, method in (({"backbone": "resnet18"}, "lsdc"), ({}, "kmeans")):
+        assert "pretext_plan" not in complete({"n_clusters": 2, **given}, data, method)
+    words = ["--set", "pretext_plan.epochs=1", "--set", "epochs=1", "--set", "n_init=2", "--set", "width=0.1"]
+    done = inside("fit", "photos", "-k", 2, *words, "--image-size", 16, "--out", "run", cwd=many)
+    assert done.returncode == 0, done.stderr
+    again = inside("fit", "photos", "--out", "run", "--resume", cwd=many)
+    assert again.returncode == 0, again.stderr
 
 
 def test_files_that_are_no_images_are_listed(many):

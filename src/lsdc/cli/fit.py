@@ -143,12 +143,13 @@ def fit(
 
 def _say_what_was_read(run: "Run", dataset: "Dataset", monitor: "Live") -> None:
     """The first lines of a fit, and read.json in its folder."""
+    from lsdc.data.dataset import of_photos
     from lsdc.data.summary import about_reading, in_one_line, summary
 
     content = summary(dataset)
     run.write_json("read.json", content)
     monitor.headline = "\n".join([monitor.headline, in_one_line(content), *about_reading(dataset)])
-    if dataset.encoder is None and content["kind"] == "images" and dataset.ids is not None:
+    if of_photos(dataset):
         monitor.headline += f"\n{BETTER}"
     if dataset.skipped:
         monitor.headline += f"; all are listed in {run.path / 'read.json'}"

@@ -84,6 +84,11 @@ class Dataset:
         return len(self.class_names) or None
 
 
+def of_photos(dataset: Dataset) -> bool:
+    """Whether the samples are colour images of a folder, as they are."""
+    return dataset.encoder is None and dataset.ids is not None and getattr(dataset.X, "ndim", 0) == 4
+
+
 def replaced(dataset: Dataset, X: Any, bad: Mapping[int, str], **others: Any) -> Dataset:
     """A data set with another X, which lacks the samples that could not be read."""
     ids = dataset.ids
