@@ -10,7 +10,7 @@ from lsdc.data import budget
 from lsdc.data.files import open_data
 from lsdc.data.summary import about_reading
 from lsdc.experiments.parameters import complete
-from test_cli import inside, refused
+from test_cli import QUICK, inside, refused
 
 RAMP = np.tile(np.linspace(0, 1, 16), (16, 1))  # dark on the left, bright on the right
 
@@ -232,8 +232,7 @@ def test_photos_without_an_encoder_get_a_small_network(many):
     assert complete({"n_clusters": 2, "pretext_plan": {"epochs": 3}}, data, "lsdc")["pretext_plan"] == {"epochs": 3}
     for given, method in (({"backbone": "resnet18"}, "lsdc"), ({}, "kmeans")):
         assert "pretext_plan" not in complete({"n_clusters": 2, **given}, data, method)
-    words = ["--set", "pretext_plan.epochs=1", "--set", "epochs=1", "--set", "n_init=2", "--set", "width=0.1"]
-    done = inside("fit", "photos", "-k", 2, *words, "--image-size", 16, "--out", "run", cwd=many)
+    done = inside("fit", "photos", "-k", 2, *QUICK, "--image-size", 16, "--out", "run", cwd=many)
     assert done.returncode == 0, done.stderr
     again = inside("fit", "photos", "--out", "run", "--resume", cwd=many)
     assert again.returncode == 0, again.stderr

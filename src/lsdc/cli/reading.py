@@ -34,6 +34,8 @@ class ReadingBar:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.bars.stop()
+        if self.tasks and kind is not None and issubclass(kind, KeyboardInterrupt):
+            self.console.print("what was read is kept: the same command goes on from there", highlight=False)
 
     def __call__(self, what: str, done: int, total: int) -> None:
         now = time.monotonic()
