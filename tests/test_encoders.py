@@ -150,6 +150,7 @@ def bad_networks(folder):
         (["--encoder", "wordllama:x"], ["encodes texts, not images", "--text-encoder"]),
         (["--encoder", "magic:x"], ["unknown kind of encoder 'magic'"]),
         (["--text-encoder", "wordllama"], ["--text-encoder is for texts", "holds images"]),
+        (["--text-encoder", "wordllama", "--encoder", "nan.onnx"], ["give one of them"]),
     ],
 )
 def test_bad_encoders_are_said_in_one_line(place, words, parts):

@@ -149,10 +149,10 @@ def _say_what_was_read(run: "Run", dataset: "Dataset", monitor: "Live") -> None:
     content = summary(dataset)
     run.write_json("read.json", content)
     monitor.headline = "\n".join([monitor.headline, in_one_line(content), *about_reading(dataset)])
-    if of_photos(dataset):
-        monitor.headline += f"\n{BETTER}"
     if dataset.skipped:
         monitor.headline += f"; all are listed in {run.path / 'read.json'}"
+    if of_photos(dataset):
+        monitor.headline += f"\n{BETTER}"
     if not run.resuming:  # its checkpoints may still be refused
         monitor.open()
 

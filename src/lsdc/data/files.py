@@ -61,6 +61,8 @@ def _check_options(name: str, reading: Reading) -> None:
     ending = Path(name).suffix.lower()
     if not reading.matched and (reading.columns or reading.drop or reading.id_column) and ending not in TABLES:
         raise InputError(f"{name}: --columns, --drop and --id-column are for tables ({', '.join(TABLES)})")
+    if reading.encoder is not None and reading.text_encoder is not None:
+        raise InputError("--encoder is for images and --text-encoder for texts; give one of them")
     if not reading.matched and reading.array is not None and ending != ".npz":
         raise InputError(f"{name}: --array is for .npz files")
 

@@ -167,7 +167,8 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
 
     def _named(self, X: Any) -> Names:
         """Names for the clusters, of texts by their words, also where an encoder has made vectors of them."""
-        given, texts = X.X if isinstance(X, Dataset) else X, X.samples if isinstance(X, Dataset) else None
+        given: Any = X.X if isinstance(X, Dataset) else X
+        texts: Any = X.samples if isinstance(X, Dataset) else None
         if self.words_ is not None:
             texts = given if are_texts(given) else sources.as_array(given)  # a column of a data frame
         known = are_texts(texts)
