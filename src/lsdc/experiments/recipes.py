@@ -129,8 +129,7 @@ def recipe(name: str, dataset: str = "", shape: tuple[int, ...] = ()) -> dict[st
 def photo_settings(n: int) -> dict[str, Any]:
     """Parameters for photos that no encoder has seen: a small network, and half the usual pretext.
 
-    From their pixels photos are grouped by colour and composition, whatever the network: an encoder is the way to
-    more. A step of the pretext takes 0.8 s of one core with ResNet-18, and 0.28 s with this.
+    600 photos take 212 s of one core with it. A step of the pretext takes 0.28 s, with ResNet-18 0.8 s.
     """
     return {"backbone": "vgg4", "pretext_plan": {"epochs": max(10, ceil(350 / max(n // 256, 1)))}}
 
