@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from lsdc.data import budget
 from lsdc.data.benchmarks import mnist
 from lsdc.data.download import CHUNK, Source, fetch
 from lsdc.errors import InputError
@@ -308,3 +309,22 @@ def test_offline_means_offline(tmp_path, server, monkeypatch):
     assert server.asked == []
     monkeypatch.setenv("LSDC_OFFLINE", "")
     fetch(source, tmp_path)
+
+
+def test_downloads_without_end(server, tmp_path, monkeypatch):
+    """Nothing says how long the answer is, and it goes on: it is cut off at the limit, and nothing stays."""
+    monkeypatch.setattr(budget, "DOWNLOAD", 2_000_000)
+    sent = []
+
+    def forever(handler):
+        handler.send_response(200)
+        handler.end_headers()
+        for _ in range(1000):
+            handler.wfile.write(bytes(100_000))
+            sent.append(100_000)
+
+    source = single(server)
+    server.pages = {"/a.gz": forever, "/b.gz": forever}
+    refused(source, tmp_path / "root", "more than 2,000,000 bytes, which is the limit")
+    assert sum(sent) < 50_000_000
+    assert not (tmp_path / "root").exists()

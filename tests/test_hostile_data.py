@@ -11,7 +11,7 @@ from PIL import Image
 
 from attacks import memory, reject
 from lsdc import InputError
-from lsdc.data import arrays
+from lsdc.data import budget
 from lsdc.data.files import open_data
 from test_cli import inside, refused
 
@@ -43,7 +43,7 @@ def test_archives_that_point_elsewhere(tmp_path):
 
 
 def test_archives_that_unpack_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(arrays, "UNPACKED", 2**20)
+    monkeypatch.setattr(budget, "UNPACKED", 2**20)
     np.savez_compressed(tmp_path / "x.npz", X=np.zeros(2**21))
     with pytest.raises(InputError, match="unpacks to 16,777,"):
         open_data(str(tmp_path / "x.npz"))

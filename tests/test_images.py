@@ -3,11 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
+from lsdc.cli.parameters import complete
+from PIL import Image, ImageOps, features
 
 from lsdc import InputError, KMeans
+from lsdc.data import budget
 from lsdc.data.files import open_data
-from test_cli import inside
+from lsdc.data.summary import about_reading
+from test_cli import QUICK, inside, refused
 
 RAMP = np.tile(np.linspace(0, 1, 16), (16, 1))  # dark on the left, bright on the right
 
@@ -136,6 +139,7 @@ def test_paths_are_images_in_python(colours, form):
     assert model.labels_.tolist() in ([0, 1] * 6, [1, 0] * 6)
     assert np.array_equal(model.predict(X), model.labels_)
     assert np.array_equal(model.predict(colours), model.labels_)  # pathlib's paths too
+    assert model.cluster_names_ == ["cluster 0", "cluster 1"]  # not by the words of their names
 
 
 def test_paths_are_brought_to_the_size_of_the_model(colours):
@@ -167,3 +171,138 @@ def test_a_column_of_texts_is_texts():
         KMeans(2).fit(frame["text"])
     with pytest.raises(InputError, match="one dimension"):
         KMeans(2).fit(pd.Series([1.0, 2.0, 3.0]))
+
+
+@pytest.fixture
+def many(tmp_path):
+    """More pictures than are decoded without keeping them, in two folders."""
+    for i in range(40):
+        folder = tmp_path / "photos" / ("warm" if i % 2 else "cold")
+        folder.mkdir(parents=True, exist_ok=True)
+        colour = (200 + i, 0, 0) if i % 2 else (0, 0, 200 + i)
+        Image.new("RGB", (20, 18), colour).save(folder / f"{i:02}.jpg", quality=95)
+    return tmp_path
+
+
+def test_pictures_are_decoded_once(many, monkeypatch):
+    monkeypatch.setenv("LSDC_CACHE", str(many / "cache"))
+    seen = []
+    first = read(many / "photos", watch=lambda what, done, total: seen.append(what))
+    assert "decoding" in seen
+    seen.clear()
+    again = read(many / "photos", watch=lambda what, done, total: seen.append(what))
+    assert set(seen) == {"looking at files"}
+    assert np.array_equal(first.X, again.X)
+    assert first.X.dtype == np.uint8
+    monkeypatch.setattr("lsdc.data.cache.IN_MEMORY", 0)
+    assert isinstance(read(many / "photos").X, np.memmap)
+    Image.new("RGB", (20, 18), (9, 9, 9)).save(many / "photos" / "cold" / "00.jpg")  # the same name, another picture
+    changed = read(many / "photos")
+    assert changed.X[0].max() < 15
+    assert np.array_equal(changed.X[1:], first.X[1:])
+
+
+def test_pixels_larger_than_a_part_are_kept_in_parts(many, monkeypatch):
+    monkeypatch.setenv("LSDC_CACHE", str(many / "cache"))
+    whole = read(many / "photos").X
+    monkeypatch.setenv("LSDC_CACHE", str(many / "other"))
+    monkeypatch.setattr("lsdc.data.images.PART", 7 * 16 * 16 * 3)
+    assert np.array_equal(read(many / "photos").X, whole)
+
+
+def test_folders_serve_as_labels_and_one_photo_is_predicted(many):
+    words = ["-k", 2, "--method", "kmeans", "--image-size", 8, "--out", "run"]
+    done = inside("fit", "photos", *words, cwd=many)
+    assert "--encoder" in done.stderr  # what would do better, and how
+    scored = inside("evaluate", "run", "--labels-from-folders", "--json", cwd=many)
+    assert '"acc": 1.0' in scored.stdout
+    labels = (many / "run" / "labels.csv").read_text().splitlines()
+    one = inside("predict", "run", "photos/warm/07.jpg", cwd=many).stdout.splitlines()
+    assert [f"warm/{one[1]}"] == [line for line in labels if line.startswith("warm/07")]
+    refused(inside("evaluate", "run", "--labels-from-folders", "--labels", "x.csv", cwd=many), "exclude each other")
+    (many / "photos" / "warm" / "01.jpg").rename(many / "photos" / "top.jpg")
+    inside("fit", "photos", *words, "--overwrite", cwd=many)
+    refused(inside("evaluate", "run", "--labels-from-folders", cwd=many), "1 of 40 samples are in no sub-folder", "top")
+
+
+def test_photos_without_an_encoder_get_a_small_network(many):
+    data = read(many / "photos")
+    params = complete({"n_clusters": 2}, data, "lsdc")
+    assert (params["backbone"], params["pretext_plan"]) == ("vgg4", {"epochs": 350})
+    assert complete({"n_clusters": 2, "pretext_plan": {"epochs": 3}}, data, "lsdc")["pretext_plan"] == {"epochs": 3}
+    for given, method in (({"backbone": "resnet18"}, "lsdc"), ({}, "kmeans")):
+        assert "pretext_plan" not in complete({"n_clusters": 2, **given}, data, method)
+    done = inside("fit", "photos", "-k", 2, *QUICK, "--image-size", 16, "--out", "run", cwd=many)
+    assert done.returncode == 0, done.stderr
+    again = inside("fit", "photos", "--out", "run", "--resume", cwd=many)
+    assert again.returncode == 0, again.stderr
+
+
+def test_files_that_are_no_images_are_listed(many):
+    (many / "photos" / "film.mp4").write_bytes(b"0")
+    (many / "photos" / ".DS_Store").write_bytes(b"0")
+    (many / "photos" / "gone.png").symlink_to("nowhere")
+    data = read(many / "photos")
+    assert dict(data.skipped).keys() == {"film.mp4", "gone.png"}
+    assert len(data.X) == 40
+    said = about_reading(data)
+    assert "left out, as they are not named like images: 1 files (film.mp4)" in said
+    assert "left out, as they cannot be read: 1 of the images (gone.png)" in said
+
+
+@pytest.mark.parametrize(("name", "save"), [("x.heic", "HEIF"), ("x.avif", "AVIF")])
+def test_pictures_of_telephones(tmp_path, name, save):
+    pillow_heif = pytest.importorskip("pillow_heif")
+    pillow_heif.register_heif_opener()
+    if save == "AVIF" and not features.check("avif"):
+        pytest.skip("this Pillow has no AVIF")
+    Image.new("RGB", (32, 32), (200, 10, 10)).save(tmp_path / name, save)
+    assert abs(read(tmp_path).X[0, 8, 8].astype(int) - [200, 10, 10]).max() < 12
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("name", ["x.jpg", "x.tif"])
+def test_every_way_to_hold_a_camera(tmp_path, orientation, name):
+    """As Pillow itself turns it; large ones too, which are made smaller first."""
+    pixels = np.zeros((160, 160, 3), np.uint8)
+    pixels[:80, :40] = (250, 0, 0)
+    pixels[100:, 120:] = (0, 0, 250)
+    image = Image.fromarray(pixels)
+    exif = image.getexif()
+    exif[0x0112] = orientation
+    image.save(tmp_path / name, exif=exif)
+    with Image.open(tmp_path / name) as stored:
+        upright = ImageOps.exif_transpose(stored).convert("RGB").resize((16, 16), Image.Resampling.BOX)
+    assert abs(read(tmp_path).X[0].astype(int) - np.asarray(upright).astype(int)).mean() < 12
+
+
+def test_a_tag_that_cannot_be_read_says_nothing(tmp_path):
+    image = Image.new("RGB", (16, 16), (200, 0, 0))
+    exif = image.getexif()
+    exif[0x0112] = 6
+    data = exif.tobytes().replace(b"\x12\x01\x03\x00\x01\x00\x00\x00", b"\x12\x01\x03\x00\xff\xff\xff\xff")
+    image.save(tmp_path / "x.jpg", exif=data)
+    assert read(tmp_path).X[0, 8, 8, 0] > 180
+
+
+def test_images_have_a_budget_of_pixels(tmp_path, monkeypatch):
+    """One that is too large is left out before it is decoded; several share the room."""
+    monkeypatch.setattr(budget, "PIXELS", 1_000_000)
+    for name in "abcdef":
+        Image.new("RGB", (900, 900), (200, 0, 0)).save(tmp_path / f"{name}.png")
+    Image.new("RGB", (1001, 1000)).save(tmp_path / "bomb.png")
+    most = []
+    room = budget.Decoding.room
+    monkeypatch.setattr(budget.Decoding, "room", lambda self, w, h: most.append(self.pixels + 0) or room(self, w, h))
+    data = read(tmp_path)
+    assert len(data.X) == 6
+    assert data.skipped == (
+        ("bomb.png", "not a readable image (1,001 x 1,000 pixels; the limit is 1 million, scale it down)"),
+    )
+    assert max(most) <= 1_000_000
+
+
+def test_large_jpegs_are_decoded_at_a_fraction(tmp_path, monkeypatch):
+    monkeypatch.setattr(budget, "PIXELS", 100_000)
+    Image.new("RGB", (1600, 1200), (0, 200, 0)).save(tmp_path / "x.jpg")
+    assert read(tmp_path).X[0, 8, 8, 1] > 180

@@ -7,6 +7,8 @@ from lsdc.errors import HealthWarning, InputError
 
 if TYPE_CHECKING:
     from lsdc.data import datasets
+    from lsdc.data.encode import encode
+    from lsdc.data.files import open_data
     from lsdc.data.images import image_folder
     from lsdc.methods import (
         DAC,
@@ -43,13 +45,20 @@ __all__ = [
     "UMAPMixture",
     "VaDE",
     "datasets",
+    "encode",
     "image_folder",
     "load",
+    "open_data",
 ]
 
 if not TYPE_CHECKING:  # PyTorch takes seconds to import: all that needs it is imported when it is first asked for
     MODULES = ("data", "functional", "methods", "metrics", "nn", "parallel", "pretext", "runs", "training")
-    PLACES = {"datasets": "lsdc.data.datasets", "image_folder": "lsdc.data.images"}
+    PLACES = {
+        "datasets": "lsdc.data.datasets",
+        "encode": "lsdc.data.encode",
+        "image_folder": "lsdc.data.images",
+        "open_data": "lsdc.data.files",
+    }
 
     def __getattr__(name: str) -> Any:
         """A public name or a subpackage, from where it lives."""

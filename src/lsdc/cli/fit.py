@@ -5,6 +5,7 @@ import shlex
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,14 +22,23 @@ from lsdc.cli.options import (
     DataArgument,
     DeviceOption,
     DropOption,
+    EncoderOption,
+    EncoderSetOption,
     IdOption,
     RootOption,
     SizeOption,
+    TextEncoderOption,
     reading,
     root_of,
 )
+from lsdc.cli.reading import ReadingBar
 from lsdc.cli.results import count, write_report
 from lsdc.errors import HealthWarning, InputError, PeerLost, printable
+
+BETTER = (
+    "photos are clustered from their pixels alone; with a pretrained network, --encoder FILE.onnx or "
+    "--encoder facebook/dinov2-small, they are grouped by what they show (docs/encoders.md)"
+)
 
 if TYPE_CHECKING:
     from lsdc.data.datasets import Dataset
@@ -73,12 +83,16 @@ def fit(
     drop: DropOption = None,
     id_column: IdOption = None,
     array: ArrayOption = None,
+    encoder: EncoderOption = None,
+    text_encoder: TextEncoderOption = None,
+    encoder_set: EncoderSetOption = None,
 ) -> None:
     """Find the clusters of DATA and keep everything in a run folder."""
     with importing():
         from lsdc import parallel
         from lsdc.cli.parameters import chosen, complete, resumed
         from lsdc.data.dataset import Reading, kept, recalled
+        from lsdc.data.encoders import settings_of
         from lsdc.data.files import open_data
         from lsdc.methods import METHODS
         from lsdc.report.terminal import Live
@@ -93,7 +107,11 @@ def fit(
         if method_ not in (None, method):
             raise InputError(f"{folder}: was started with --method {method}, not {method_}; choose another --out")
         how = recalled(stored["data"])
-    dataset = open_data(data, root_of(data_root), **vars(how))
+    how = reading(how, encoder=encoder, text_encoder=text_encoder)
+    if encoder_set:
+        how = replace(how, encoder_settings=settings_of(encoder_set))
+    with ReadingBar(err) as bar:
+        dataset = open_data(data, root_of(data_root), bar, **vars(how))
     given = chosen(method, recipe_, set_ or [], dataset, clusters, seed)
     params = resumed(stored["params"], given, folder) if stored else complete(given, dataset, method)
     try:
@@ -125,6 +143,7 @@ def fit(
 
 def _say_what_was_read(run: "Run", dataset: "Dataset", monitor: "Live") -> None:
     """The first lines of a fit, and read.json in its folder."""
+    from lsdc.data.dataset import of_photos
     from lsdc.data.summary import about_reading, in_one_line, summary
 
     content = summary(dataset)
@@ -132,6 +151,8 @@ def _say_what_was_read(run: "Run", dataset: "Dataset", monitor: "Live") -> None:
     monitor.headline = "\n".join([monitor.headline, in_one_line(content), *about_reading(dataset)])
     if dataset.skipped:
         monitor.headline += f"; all are listed in {run.path / 'read.json'}"
+    if of_photos(dataset):
+        monitor.headline += f"\n{BETTER}"
     if not run.resuming:  # its checkpoints may still be refused
         monitor.open()
 
@@ -175,7 +196,8 @@ def _finish(run: "Run", dataset: "Dataset", model: Any) -> None:
     from lsdc.report.terminal import scores_table, sizes_table
 
     _, labels, confidence = run.read_labels()
-    out.print(sizes_table(labels, confidence, model.n_clusters_))
+    names = model.cluster_names_ if any(model.cluster_terms_) else None
+    out.print(sizes_table(labels, confidence, model.n_clusters_, names))
     if dataset.y is not None:
         out.print(scores_table({model.method: score(dataset.y, labels, confidence)}, dataset.title or dataset.name))
     write_report(run, dataset)

@@ -18,6 +18,7 @@ class Kind(StrEnum):
     pretexts = "pretexts"
     backbones = "backbones"
     augmentations = "augmentations"
+    encoders = "encoders"
     recipes = "recipes"
     settings = "settings"
 
@@ -30,6 +31,7 @@ def list_(
     with importing():
         from lsdc.data.augment import AUGMENTATIONS
         from lsdc.data.datasets import DATASETS
+        from lsdc.data.encoders import ENCODERS
         from lsdc.experiments.recipes import RECIPES
         from lsdc.functional import COMPOSITIONS, SIMILARITIES
         from lsdc.methods import METHODS
@@ -47,6 +49,7 @@ def list_(
         "pretexts": PRETEXTS,
         "backbones": BACKBONES,
         "augmentations": AUGMENTATIONS,
+        "encoders": ENCODERS,
         "recipes": RECIPES,
         "settings": METHODS[method]().get_params(),
     }

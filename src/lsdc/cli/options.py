@@ -16,7 +16,8 @@ RunArgument = Annotated[Path, typer.Argument(help="a run folder made by lsdc fit
 DataArgument = Annotated[
     str,
     typer.Argument(
-        help="a built-in name (lsdc list datasets), a folder of images, or a .npy .npz .csv .parquet .txt .jsonl file"
+        help="a built-in name (lsdc list datasets), a folder of images, one image, "
+        "or a .npy .npz .csv .parquet .txt .jsonl file"
     ),
 ]
 RootOption = Annotated[
@@ -39,6 +40,24 @@ IdOption = Annotated[
     str | None, typer.Option("--id-column", help="the column of a table that names the rows in labels.csv")
 ]
 ArrayOption = Annotated[str | None, typer.Option("--array", help="the array of a .npz file that holds the samples")]
+EncoderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--encoder",
+        help="a pretrained network that makes vectors of images: an .onnx file, or a Hugging Face model or folder",
+    ),
+]
+TextEncoderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--text-encoder",
+        help="what makes vectors of texts: wordllama, or a sentence-transformers model or folder (default: tf-idf)",
+    ),
+]
+EncoderSetOption = Annotated[
+    list[str] | None,
+    typer.Option("--encoder-set", help="size, mean, std or output of the encoder, e.g. size=224", metavar="KEY=VALUE"),
+]
 DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu or cuda (default: auto)")]
 
 

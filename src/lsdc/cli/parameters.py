@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lsdc.data.dataset import of_photos
 from lsdc.data.datasets import Dataset
 from lsdc.errors import InputError, unknown
-from lsdc.experiments.recipes import merged, recipe_for
+from lsdc.experiments.recipes import merged, photo_settings, recipe_for
 from lsdc.methods import METHODS
 
 OWN = {
@@ -62,9 +63,11 @@ def chosen(
 
 
 def complete(given: dict[str, Any], dataset: Dataset, method: str) -> dict[str, Any]:
-    """With the data set's number of clusters and seed 0 where nothing is said of them."""
+    """With the data set's number of clusters, seed 0, and of photos a network of their size, where nothing is said."""
     if given.get("n_clusters", dataset.n_clusters) is None and not METHODS[method].finds_n_clusters:
         raise InputError(f"--clusters is missing: {dataset.name} does not say how many there are")
+    if method == "lsdc" and "backbone" not in given and of_photos(dataset):
+        given = merged(photo_settings(len(dataset.X)), given)
     return {"n_clusters": dataset.n_clusters, "random_state": 0, **given}
 
 

@@ -15,12 +15,15 @@ from lsdc.cli.options import (
     ColumnsOption,
     DataArgument,
     DeviceOption,
+    EncoderOption,
     IdOption,
     RootOption,
     RunArgument,
+    TextEncoderOption,
     reading,
     root_of,
 )
+from lsdc.cli.reading import ReadingBar
 from lsdc.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,8 +40,10 @@ def predict(
     columns: ColumnsOption = None,
     id_column: IdOption = None,
     array: ArrayOption = None,
+    encoder: EncoderOption = None,
+    text_encoder: TextEncoderOption = None,
 ) -> None:
-    """Label new DATA with the model of a run: id, cluster, confidence."""
+    """Label new DATA with the model of a run: id, cluster, confidence; the run's encoder is used unless it moved."""
     with importing():
         from lsdc import parallel
         from lsdc.data.dataset import recalled
@@ -52,9 +57,9 @@ def predict(
     known = recalled(read_config(Run.open(run))["data"])
     known = replace(known, matched=True) if columns is None else replace(known, id_column=None)
     model = load(run, **({"device": device} if device else {}))
-    dataset = open_data(
-        data, root_of(data_root), **vars(reading(known, columns=columns, id_column=id_column, array=array))
-    )
+    how = reading(known, columns=columns, id_column=id_column, array=array, encoder=encoder, text_encoder=text_encoder)
+    with ReadingBar(err) as bar:
+        dataset = open_data(data, root_of(data_root), bar, **vars(how))
     try:
         p = model.predict_proba(dataset.X)
     except InputError as error:
@@ -63,7 +68,7 @@ def predict(
         return
     for said in about_reading(dataset):
         line(err, said)
-    text = labels_csv(dataset.ids or range(len(p)), p.argmax(1).tolist(), p.max(1).tolist())
+    text = labels_csv(dataset.ids or range(len(p)), p.argmax(1).tolist(), p.max(1).tolist(), model._names)
     if out_ is None or str(out_) == "-":
         sys.stdout.write(text.encode(errors="backslashreplace").decode())
         return
@@ -83,6 +88,9 @@ def evaluate(
             help="true labels: a table with id and label, or in the order of the data one a line or a .npy file",
         ),
     ] = None,
+    labels_from_folders: Annotated[
+        bool, typer.Option("--labels-from-folders", help="the sub-folders of photos are their true labels")
+    ] = False,
     baselines: Annotated[
         bool, typer.Option("--baselines", help="K-means on the inputs and on the pretext's features, beside")
     ] = False,
@@ -91,7 +99,7 @@ def evaluate(
 ) -> None:
     """Show how good a run's clusters are: against labels if there are any, else sizes and confidence."""
     with importing():
-        from lsdc.data.truth import read_labels
+        from lsdc.data.truth import folders_of, read_labels
         from lsdc.experiments.baselines import kmeans_rows
         from lsdc.methods import read_config
         from lsdc.metrics import cluster_sizes, score
@@ -102,12 +110,17 @@ def evaluate(
     config = read_config(folder)
     ids, assigned, confidence = folder.read_labels()
     source = config["data"]
-    dataset = _data_of(config, data_root) if baselines or labels is None else None
+    if labels and labels_from_folders:
+        raise InputError("--labels and --labels-from-folders exclude each other")
+    given = labels is not None or labels_from_folders
+    dataset = _data_of(config, data_root) if baselines or not given else None
     y = dataset.y if dataset else None
     if labels:
         y, said = read_labels(labels, ids, source.get("id_column"))
         for note in said:
             line(err, note)
+    if labels_from_folders:
+        y = folders_of(ids, str(run))
     n_clusters = max(config["params"]["n_clusters"] or 0, int(assigned.max()) + 1)
     if y is not None and len(y) != len(assigned):
         raise InputError(f"{source['source']}: {len(y)} labels, but the run has {len(assigned)} samples")
@@ -123,7 +136,7 @@ def evaluate(
             )
             return
         out.print(sizes_table(assigned, confidence, n_clusters))
-        line(err, "no labels to compare with; give some with --labels FILE")
+        line(err, "no labels to compare with; give some with --labels FILE or --labels-from-folders")
         return
     if dataset and (why := _changed(dataset, config)):
         raise InputError(f"{why}; give labels in the order of the run with --labels, or fit again")
@@ -161,7 +174,8 @@ def _data_of(config: dict[str, Any], data_root: Path | None) -> "Dataset | None"
     source = config["data"]
     if "source" not in source:
         return None
-    return open_data(str(source["source"]), root_of(data_root), **vars(recalled(source)))
+    with ReadingBar(err) as bar:
+        return open_data(str(source["source"]), root_of(data_root), bar, **vars(recalled(source)))
 
 
 def _changed(dataset: "Dataset", config: dict[str, Any]) -> str:

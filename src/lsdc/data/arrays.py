@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from lsdc.data.budget import RATIO, check_memory
 from lsdc.data.dataset import Dataset, Reading
 from lsdc.errors import InputError, reason
 
@@ -22,8 +23,6 @@ BROKEN = (
     *(ValueError, TypeError, KeyError, IndexError, SyntaxError, OverflowError, EOFError, OSError, RuntimeError),
     *(MemoryError, tokenize.TokenError, zipfile.BadZipFile, zlib.error, LZMAError, struct.error),
 )
-UNPACKED = 2**30  # bytes that an archive may always unpack to; beyond, a hundred times its size at most
-RATIO = 100
 IN_MEMORY = 2**28  # bytes of a .npy file that are read at once: cut short while mapped, it would end the process
 INDICES = ("shape", "indices", "indptr", "row", "col", "coords", "offsets")  # of scipy's sparse formats
 
@@ -74,8 +73,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
             names, size = archive.namelist(), sum(entry.file_size for entry in archive.infolist())
-        if size > max(UNPACKED, RATIO * path.stat().st_size):
-            raise InputError(f"{path}: unpacks to {size:,} bytes, more than {RATIO} times its size; give a .npy file")
+        check_memory(path, size)
         if wrong := [name for name in names if name.startswith("/") or ".." in PurePosixPath(name).parts]:
             raise InputError(f"{path}: holds a file named {wrong[0]!r}, which is outside of it")
         with warnings.catch_warnings(action="ignore"), np.load(path, allow_pickle=False) as file:

@@ -3,6 +3,7 @@
 import io
 import pickle
 import struct
+import zipfile
 from collections.abc import Callable
 from math import prod
 from os.path import isfile
@@ -14,6 +15,7 @@ import scipy.sparse as sp
 from scipy.io import loadmat
 
 from lsdc.data.arrays import check_indices
+from lsdc.data.budget import check_memory
 from lsdc.data.dataset import Dataset
 from lsdc.data.download import BROKEN, Source, content, fetch, find, verify
 from lsdc.errors import InputError
@@ -244,6 +246,8 @@ def _arrays(path: Path) -> dict[str, Any]:
         return {name: value for name, value in loadmat(path).items() if not name.startswith("__")}
     if path.suffix == ".npy":
         return {name: np.load(path.with_name(f"{name}.npy"), allow_pickle=False) for name in ("X", "y")}
+    with zipfile.ZipFile(path) as archive:
+        check_memory(path, sum(entry.file_size for entry in archive.infolist()))
     with np.load(path, allow_pickle=False) as file:
         return {name: file[name] for name in file.files}
 

@@ -1,10 +1,12 @@
 """What a data set is: samples, what is known about them, and how they were read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
+
+from lsdc.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,10 @@ class Reading:
     id_column: str | None = None
     array: str | None = None  # of an archive
     image_range: tuple[float, float] | None = None  # of images whose values have no fixed range
+    encoder: str | None = None  # of images
+    text_encoder: str | None = None
+    encoder_settings: Mapping[str, Any] = field(default_factory=dict)
+    encoder_digest: str | None = None  # what the encoder must be, where a run knows it
     matched: bool = False
 
 
@@ -42,6 +48,15 @@ class Columns:
 
 
 @dataclass(frozen=True)
+class Encoding:
+    """How X was made by an encoder: what it is called, what was given with it, and a digest of its weights."""
+
+    name: str
+    settings: Mapping[str, Any]
+    digest: str
+
+
+@dataclass(frozen=True)
 class Dataset:
     """Samples ``X``; ``y`` is there for evaluation only, if at all; ``ids`` name the samples.
 
@@ -59,12 +74,32 @@ class Dataset:
     columns: Columns | None = None
     notes: tuple[str, ...] = ()
     image_range: tuple[float, float] | None = None
-    skipped: tuple[tuple[str, str], ...] = ()  # files that could not be read, and why
+    skipped: tuple[tuple[str, str], ...] = ()  # files that were left out, and why
+    samples: Any = None  # what X was made of by an encoder, for people to see: texts, photos or images
+    encoder: Encoding | None = None
 
     @property
     def n_clusters(self) -> int | None:
         """The number of classes, if it is known."""
         return len(self.class_names) or None
+
+
+def of_photos(dataset: Dataset) -> bool:
+    """Whether the samples are colour images of a folder, as they are."""
+    return dataset.encoder is None and dataset.ids is not None and getattr(dataset.X, "ndim", 0) == 4
+
+
+def replaced(dataset: Dataset, X: Any, bad: Mapping[int, str], **others: Any) -> Dataset:
+    """A data set with another X, which lacks the samples that could not be read."""
+    ids = dataset.ids
+    if bad and ids is not None:
+        if len(bad) == len(ids):
+            rest = f"; nor are the {len(bad) - 1} others" if len(bad) > 1 else ""
+            raise InputError(f"{dataset.name}: {ids[min(bad)]}: {bad[min(bad)]}{rest}")
+        skipped = (*dataset.skipped, *((str(ids[i]), why) for i, why in bad.items()))
+        ids = [name for i, name in enumerate(ids) if i not in bad]
+        others |= {"ids": ids, "skipped": skipped}
+    return replace(dataset, X=X, **others)
 
 
 def kept(reading: Reading, dataset: Dataset) -> dict[str, Any]:
@@ -78,6 +113,9 @@ def kept(reading: Reading, dataset: Dataset) -> dict[str, Any]:
         content["array"] = reading.array
     if dataset.image_range:
         content["image_range"] = list(dataset.image_range)
+    if dataset.encoder:
+        content["text_encoder" if reading.text_encoder is not None else "encoder"] = dataset.encoder.name
+        content |= {"encoder_settings": dict(dataset.encoder.settings), "encoder_digest": dataset.encoder.digest}
     return content
 
 

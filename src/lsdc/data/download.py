@@ -20,6 +20,8 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
+from lsdc.data import budget
+from lsdc.data.budget import check_disk
 from lsdc.errors import InputError
 from lsdc.interrupt import Interrupt
 
@@ -71,7 +73,11 @@ def find(folder: Path, name: str) -> Path:
 def content(path: Path) -> np.ndarray:
     """The bytes of a file, unpacked; a plain file is not copied into memory."""
     if path.suffix == ".gz":
-        return np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8)
+        with gzip.open(path) as file:
+            found = file.read(budget.UNPACKED + 1)
+        if len(found) > budget.UNPACKED:
+            raise ValueError(f"unpacks to more than {budget.UNPACKED:,} bytes")
+        return np.frombuffer(found, np.uint8)
     if not path.stat().st_size:
         raise ValueError("the file is empty")
     return np.asarray(np.memmap(path, np.uint8, "r"))
@@ -153,8 +159,11 @@ def _transfer(url: str, target: Path, timeout: float, bar: Progress) -> str:
         if interrupt.asked:
             interrupt.finish()
         total = int(answer.headers.get("Content-Length") or 0)
+        check_disk(target.parent, total, "make room there")
         task = bar.add_task(target.name, total=total or None)
         while chunk := answer.read(CHUNK):
+            if max(total, file.tell() + len(chunk)) > budget.DOWNLOAD:
+                raise OSError(f"more than {budget.DOWNLOAD:,} bytes, which is the limit")
             file.write(chunk)
             digest.update(chunk)
             bar.advance(task, len(chunk))
@@ -170,6 +179,10 @@ def _unpack(source: Source, archive: Path, stage: Path) -> None:
         for member in tar:
             name = wanted.get(member.name.removeprefix("./"))
             inside = tar.extractfile(member) if name and member.isreg() else None
+            if member.size > budget.DOWNLOAD:
+                raise ValueError(
+                    f"{member.name} unpacks to {member.size:,} bytes, and {budget.DOWNLOAD:,} is the limit"
+                )
             if name and inside:
                 with inside, (stage / name).open("wb") as file:
                     shutil.copyfileobj(inside, file, CHUNK)

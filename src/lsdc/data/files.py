@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from lsdc.data.arrays import read_npy, read_npz
+from lsdc.data.cache import Watch, quiet
 from lsdc.data.dataset import Reading
 from lsdc.data.datasets import DATASETS, Dataset, load
-from lsdc.data.images import image_folder
+from lsdc.data.encode import encoded
+from lsdc.data.images import IMAGES, Photos, decoded, folder_of_photos
 from lsdc.data.parquet import read_parquet
 from lsdc.data.separated import read_csv
 from lsdc.errors import InputError, reason
@@ -17,10 +19,17 @@ from lsdc.errors import InputError, reason
 TABLES = (".csv", ".tsv", ".parquet")
 
 
-def open_data(name: str, root: str | Path = "", **how: Any) -> Dataset:
+def open_data(name: str, root: str | Path = "", watch: Watch = quiet, **how: Any) -> Dataset:
     """A built-in data set by name, else a file or folder by path; ``how`` are the fields of ``Reading``."""
     reading = Reading(**how)
     _check_options(name, reading)
+    dataset = _read(name, root, reading, watch)
+    if reading.encoder is not None or reading.text_encoder is not None:
+        return encoded(dataset, reading, watch)
+    return decoded(dataset, reading.image_size, watch) if isinstance(dataset.X, Photos) else dataset
+
+
+def _read(name: str, root: str | Path, reading: Reading, watch: Watch) -> Dataset:
     if name in DATASETS:
         return load(name, root)
     path = Path(name)
@@ -28,8 +37,8 @@ def open_data(name: str, root: str | Path = "", **how: Any) -> Dataset:
         is_folder, exists, is_file = path.is_dir(), path.exists(), path.is_file()
     except (OSError, ValueError) as error:
         raise InputError(f"{name[:60]}: not a path ({error})") from None
-    if is_folder:
-        return image_folder(path, reading.image_size, reading.image_range)
+    if is_folder or (is_file and path.suffix.lower() in IMAGES):
+        return folder_of_photos(path, reading.image_range, watch)
     if not exists:
         near = difflib.get_close_matches(name, DATASETS, n=1, cutoff=0.6)
         hint = f"; did you mean the data set {near[0]!r}?" if near else f" (built in: {', '.join(DATASETS)})"
@@ -39,7 +48,7 @@ def open_data(name: str, root: str | Path = "", **how: Any) -> Dataset:
     if path.suffix.lower() not in READERS:
         raise InputError(
             f"{name}: cannot read {path.suffix or 'a file without ending'}; "
-            f"known are {', '.join(READERS)} and folders of images"
+            f"known are {', '.join(READERS)}, images and folders of images"
         )
     try:
         return READERS[path.suffix.lower()](path, reading)
@@ -52,6 +61,8 @@ def _check_options(name: str, reading: Reading) -> None:
     ending = Path(name).suffix.lower()
     if not reading.matched and (reading.columns or reading.drop or reading.id_column) and ending not in TABLES:
         raise InputError(f"{name}: --columns, --drop and --id-column are for tables ({', '.join(TABLES)})")
+    if reading.encoder is not None and reading.text_encoder is not None:
+        raise InputError("--encoder is for images and --text-encoder for texts; give one of them")
     if not reading.matched and reading.array is not None and ending != ".npz":
         raise InputError(f"{name}: --array is for .npz files")
 

@@ -1,51 +1,127 @@
-"""Folders of images as one array."""
+"""Photos: found, decoded once on all cores, and kept as one array of bytes."""
 
 import os
-import struct
-import warnings
-import zlib
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageOps
 
-from lsdc.data.dataset import Dataset
+from lsdc.data import cache
+from lsdc.data.cache import Rows, Watch, quiet
+from lsdc.data.dataset import Dataset, replaced
+from lsdc.data.decode import DEEP, Range, ends_of, look, pool, read_image, scaled
 from lsdc.data.spreadsheet import safe_path
-from lsdc.errors import InputError, reason
+from lsdc.errors import InputError
 
-IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
-FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF")  # whatever the name says; EPS, for one, runs a program
-BROKEN = (OSError, SyntaxError, ValueError, Image.DecompressionBombError, struct.error, zlib.error)
-
-
-DEEP = ("I", "F")  # grey values of no fixed range: whole numbers of 32 bits, floats
-GREY = 128  # behind what is transparent: neither black nor white drawings vanish on it
-Range = tuple[float, float]
+IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".heic", ".heif", ".avif"}
+NO_IMAGE = "not an image, by its name"
+FEW = 32  # images that are decoded faster than they would be kept
+PART = 2**26  # bytes of pixels that are kept at a time
+VERSION = "1"  # counted up when the same file gives other pixels: what was kept before is not used then
 
 
-def image_folder(path: str | Path, size: int = 32, image_range: Range | None = None) -> Dataset:
-    """All images below a folder, scaled to ``size`` (shorter side, then the middle square), as RGB from 0 to 255.
+@dataclass(frozen=True)
+class Photos:
+    """Files of images; their content and kind are known, their pixels are read where they are needed."""
+
+    files: Sequence[Path]
+    digests: Sequence[str]  # of their bytes
+    dtype: type[np.generic]  # bytes, or floats if any has more than 8 bits
+    span: Range | None = None  # what becomes 0 and 255 of images whose values have no fixed range
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def rows(self, size: int, start: int, stop: int) -> Rows:
+        """Some images as (n, size, size, 3), and why others cannot be read."""
+        with pool() as run:
+            read = run(partial(read_image, size=size), self.files[start:stop])
+        bad = {start + i: image for i, image in enumerate(read) if isinstance(image, str)}
+        good = [scaled(image, self.span) for image in read if not isinstance(image, str)]
+        return np.array(good, self.dtype).reshape(-1, size, size, 3), bad
+
+    def pixels(self, size: int, watch: Watch = quiet) -> Rows:
+        """All images, decoded once: the array stays on disk, so that it need not fit into memory."""
+
+        def compute(start: int, stop: int) -> Rows:
+            watch("decoding", start, len(self))
+            rows = self.rows(size, start, stop)
+            watch("decoding", stop, len(self))
+            return rows
+
+        part = max(1, min(1024, PART // (size * size * 3)))
+        if len(self) <= FEW:
+            return cache.computed(len(self), compute, part)
+        return cache.kept(cache.key("pixels", str(size), self.digest), len(self), compute, part)
+
+    @property
+    def digest(self) -> str:
+        """One digest of all that decides the pixels but their number."""
+        return cache.key(VERSION, str(self.span), *self.digests)
+
+
+def photos(files: Sequence[Path], span: Range | None = None, watch: Watch = quiet) -> Photos:
+    """Look at files: what they are, by their content, and the range of those that have no fixed one."""
+    digests, modes = [], []
+    watch("looking at files", 0, len(files))
+    with pool() as run:
+        for start in range(0, len(files), 1024):
+            for digest, mode in run(look, files[start : start + 1024]):
+                digests.append(digest)
+                modes.append(mode)
+            watch("looking at files", len(digests), len(files))
+        deep = [file for file, mode in zip(files, modes, strict=True) if mode in DEEP]
+        ends = [end for end in run(ends_of, deep) if end is not None]
+    if ends:
+        span = span or (min(low for low, _ in ends), max(high for _, high in ends))
+    dtype = np.float32 if any(mode.startswith(DEEP) for mode in modes) else np.uint8
+    return Photos(files, digests, dtype, span if ends else None)
+
+
+def find(path: Path) -> tuple[list[Path], list[tuple[str, str]]]:
+    """The images below a folder, by their names, and what else is there."""
+    there = sorted(
+        f for f in path.rglob("*") if not f.name.startswith(".") and f.name not in ("Thumbs.db", "desktop.ini")
+    )
+    there = [file for file in there if file.is_file() or not file.exists()]  # a link that leads nowhere is listed too
+    other = [(name_in(path, file), NO_IMAGE) for file in there if file.suffix.lower() not in IMAGES]
+    files = [file for file in there if file.suffix.lower() in IMAGES]
+    if not files:
+        raise InputError(f"{path}: no images in this folder ({', '.join(sorted(IMAGES))})")
+    return files, other
+
+
+def name_in(path: Path, file: Path) -> str:
+    """The id of an image: its path below the folder."""
+    return safe_path(file.relative_to(path).as_posix())
+
+
+def image_folder(path: str | Path, size: int = 32, image_range: Range | None = None, watch: Watch = quiet) -> Dataset:
+    """All images below a folder, or one image, scaled to ``size`` (shorter side, then the middle square), as RGB.
 
     ``image_range`` is what becomes 0 and 255 of images whose values have no fixed range; by default what they have.
     """
+    return decoded(folder_of_photos(path, image_range, watch), size, watch)
+
+
+def folder_of_photos(path: str | Path, image_range: Range | None = None, watch: Watch = quiet) -> Dataset:
+    """All images below a folder, or one image, not yet decoded."""
     path = Path(path)
-    found = (file for file in path.rglob("*") if file.suffix.lower() in IMAGES and not file.name.startswith("."))
-    files = sorted(file for file in found if file.is_file())
-    if not files:
-        raise InputError(f"{path}: no images in this folder ({', '.join(sorted(IMAGES))})")
-    read = read_images(files, size)
-    ids = [safe_path(file.relative_to(path).as_posix()) for file in files]
-    good = [(name, image) for name, image in zip(ids, read, strict=True) if isinstance(image, np.ndarray)]
-    skipped = [(name, str(error)) for name, error in zip(ids, read, strict=True) if isinstance(error, InputError)]
-    if not good:
-        raise InputError(skipped[0][1] + (f"; nor are the {len(files) - 1} others" if len(files) > 1 else ""))
-    images, span = _scaled([image for _, image in good], image_range)
+    files, other = find(path) if path.is_dir() else ([path], [])
+    top = path if path.is_dir() else path.parent
+    found = photos(files, image_range, watch)
+    span = found.span
     notes = (f"images of 32 bits or floats: values from {span[0]:g} to {span[1]:g} become 0 to 255",) if span else ()
-    names = [name for name, _ in good]
-    return Dataset(str(path), images, ids=names, notes=notes, image_range=span, skipped=tuple(skipped))
+    ids = [name_in(top, file) for file in files]
+    return Dataset(str(path), found, ids=ids, notes=notes, image_range=span, skipped=tuple(other))
+
+
+def decoded(dataset: Dataset, size: int, watch: Watch = quiet) -> Dataset:
+    """A data set of photos as one of images of ``size``."""
+    return replaced(dataset, *dataset.X.pixels(size, watch))
 
 
 def are_files(X: Any) -> bool:
@@ -55,76 +131,35 @@ def are_files(X: Any) -> bool:
     return any(not isinstance(item, str) for item in X) or all(Path(item).suffix.lower() in IMAGES for item in X)
 
 
-def image_files(X: Sequence[str | os.PathLike[str]], size: int) -> np.ndarray:
-    """Images by their paths, as one array."""
+def listed_photos(X: Sequence[str | os.PathLike[str]]) -> Photos:
+    """Images by their paths, not yet decoded."""
     files = [Path(item) for item in X]
     if missing := [i for i, file in enumerate(files) if not file.is_file()]:
         i = missing[0]
         raise InputError(f"X holds names of images, but {str(files[i])!r} in row {i} (counting from 0) is no file")
-    images = []
-    for image in read_images(files, size):
-        if isinstance(image, InputError):
-            raise image
-        images.append(image)
-    if deep := [file for file, image in zip(files, images, strict=True) if image.ndim == 2]:
+    found = photos(files)
+    if found.span:
         raise InputError(
-            f"X names images of 32 bits or floats ({deep[0]}), whose range is not known; give them as one array"
+            f"X names images of 32 bits or floats ({_first_deep(files)}), whose range is not known; "
+            "give them as one array"
         )
-    return np.stack(images)
+    return found
 
 
-def read_images(files: Sequence[Path], size: int) -> list[np.ndarray | InputError]:
-    """Images (h, w, 3) of bytes, of floats from 0 to 255 if they had 16 bits; (h, w) where their range is not known.
-
-    In the place of a file that is no readable image stands what is wrong with it.
-    """
-    with warnings.catch_warnings(), ThreadPoolExecutor() as pool:
-        warnings.filterwarnings("ignore", module="PIL")  # odd metadata, and sizes that are fine up to twice as large
-        return list(pool.map(lambda file: _read_image(file, size), files))
+def image_files(X: Sequence[str | os.PathLike[str]], size: int) -> np.ndarray:
+    """Images by their paths, as one array."""
+    found = listed_photos(X)
+    images, bad = found.pixels(size)
+    refuse_bad(found, bad)
+    return images
 
 
-def _scaled(images: list[np.ndarray], span: Range | None) -> tuple[np.ndarray, Range | None]:
-    """All images as one array; those of no known range are brought from ``span``, or from what they have, to 0 to 255.
-
-    One range for all: what is darker than another image stays so, and new images are scaled as the first ones were.
-    """
-    deep = [image for image in images if image.ndim == 2]
-    if not deep:
-        return np.stack(images), None
-    low, high = span or (min(float(image.min()) for image in deep), max(float(image.max()) for image in deep))
-    factor = 255 / ((high - low) or 1)
-    result = np.empty((len(images), *images[0].shape[:2], 3), np.float32)
-    for row, image in zip(result, images, strict=True):
-        row[:] = image if image.ndim == 3 else (np.clip(image, low, high) - low)[:, :, None] * factor
-    return result, (low, high)
+def refuse_bad(found: Photos, bad: dict[int, str]) -> None:
+    """Of images that were named one by one, none may be left out."""
+    if bad:
+        first = min(bad)
+        raise InputError(f"{found.files[first]}: {bad[first]}")
 
 
-def _read_image(file: Path, size: int) -> np.ndarray | InputError:
-    """The first frame, upright."""
-    try:
-        with Image.open(file, formats=FORMATS) as image:
-            image.draft("RGB", (2 * size, 2 * size))  # JPEGs are decoded at a fraction of their size
-            plain = _plain(ImageOps.exif_transpose(image))
-    except BROKEN as error:
-        return InputError(f"{file}: not a readable image ({reason(error)})")
-    side = min(plain.size)
-    left, top = (plain.width - side) // 2, (plain.height - side) // 2
-    box = (left, top, left + side, top + side)
-    pixels = np.asarray(plain.resize((size, size), Image.Resampling.BICUBIC, box=box))
-    if plain.mode != "F":
-        return pixels
-    pixels = np.clip(pixels, *plain.getextrema())  # cubic curves go beyond the values they pass through
-    return pixels if image.mode in DEEP else np.repeat(pixels[:, :, None] / 257, 3, axis=2)
-
-
-def _plain(image: Image.Image) -> Image.Image:
-    """An image in RGB on an even ground, or in floats where a pixel is more than a byte."""
-    if image.mode.startswith(DEEP):
-        values = np.asarray(image, np.float32)
-        if not np.isfinite(values).all():
-            raise ValueError("it holds NaN or infinite values")
-        return Image.fromarray(values)
-    if "A" not in image.getbands() and "transparency" not in image.info:
-        return image.convert("RGB")
-    shown = image.convert("RGBA")
-    return Image.alpha_composite(Image.new("RGBA", shown.size, (GREY, GREY, GREY, 255)), shown).convert("RGB")
+def _first_deep(files: Sequence[Path]) -> Path:
+    return next(file for file in files if look(file)[1] in DEEP)

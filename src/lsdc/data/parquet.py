@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from lsdc.data.budget import check_memory
 from lsdc.data.dataset import Dataset, Reading, listed
 from lsdc.data.tables import Table, as_dataset
 from lsdc.errors import InputError, reason
+
+WORDS = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 
 
 def read_parquet(path: Path, reading: Reading) -> Dataset:
@@ -19,7 +22,12 @@ def read_parquet(path: Path, reading: Reading) -> Dataset:
     except ImportError:
         raise InputError(f"{path}: reading Parquet needs pyarrow (pip install 'lsd-clusters[parquet]')") from None
     try:
-        table = parquet.read_table(path)
+        with parquet.ParquetFile(path) as file:
+            size, words = _cost(file.metadata, file.schema)
+        check_memory(path, size, "takes")
+        table = parquet.read_table(path, read_dictionary=words)
+    except InputError:
+        raise
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise InputError(f"{path}: not a Parquet file ({reason(error)})") from None
     columns = {name: _values(path, name, table.column(name)) for name in table.column_names}
@@ -31,16 +39,37 @@ def read_parquet(path: Path, reading: Reading) -> Dataset:
     return as_dataset(Table(path, columns, range(1, table.num_rows + 1), "row"), reading)
 
 
+def _cost(metadata: Any, schema: Any) -> tuple[int, list[str]]:
+    """The bytes that a table takes in memory, and its columns of words.
+
+    Encoded, a value that is repeated takes next to nothing: numbers are counted one by one, and words are read as a
+    dictionary, which holds each of them once.
+    """
+    words = [schema.column(i).path for i in range(len(schema)) if schema.column(i).physical_type in WORDS]
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+    encoded = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.physical_type in WORDS)
+    return 8 * sum(chunk.num_values for chunk in chunks) + encoded, words
+
+
 def _values(path: Path, name: str, column: Any) -> Any:
     """A column of numbers as an array, one of vectors as a matrix, any other one as a list."""
     from pyarrow import types
 
     kind = column.type
+    if types.is_dictionary(kind):
+        return [value for chunk in column.chunks for value in _looked_up(chunk)]
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         is_vector = types.is_floating(kind.value_type) or types.is_integer(kind.value_type)
         return _vectors(f"{path}: column {name!r}", column) if is_vector else column.to_pylist()
     is_number = types.is_floating(kind) or types.is_integer(kind)
     return column.to_numpy() if is_number and not column.null_count else column.to_pylist()
+
+
+def _looked_up(chunk: Any) -> list[Any]:
+    """The values of a column that is stored as places in a dictionary: each is there once, however often it is used."""
+    known = chunk.dictionary.to_pylist()
+    return [None if i is None else known[i] for i in chunk.indices.to_pylist()]
 
 
 def _vectors(where: str, column: Any) -> np.ndarray:

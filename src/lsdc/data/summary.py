@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lsdc.data.dataset import Dataset, listed
+from lsdc.data.images import NO_IMAGE
 from lsdc.data.sources import row_chunks, sample_shape
 
 
@@ -20,8 +21,12 @@ def about_reading(dataset: Dataset) -> list[str]:
         others = "".join(f"; {role} {listed([name])}" for role, name in named if name is not None)
         said.insert(0, f"columns: {kind} {listed(roles.features)}{others}")
     if dataset.skipped:
-        names = listed([name for name, _ in dataset.skipped], most=4)
-        said.append(f"left out, as they cannot be read: {len(dataset.skipped):,} of the images ({names})")
+        other = [name for name, why in dataset.skipped if why == NO_IMAGE]
+        broken = [name for name, why in dataset.skipped if why != NO_IMAGE]
+        if other:
+            said.append(f"left out, as they are not named like images: {len(other):,} files ({listed(other, most=4)})")
+        if broken:
+            said.append(f"left out, as they cannot be read: {len(broken):,} of the images ({listed(broken, most=4)})")
     return said
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 
@@ -126,3 +126,15 @@ def _joined(
     if wrong:
         raise InputError(f"{path}: {', '.join(wrong)}")
     return np.array([found[name] for name in ids])
+
+
+def folders_of(ids: Sequence[str], where: str) -> np.ndarray:
+    """The label of each photo: the sub-folder it is in, the first one where they are nested."""
+    parts = [PurePosixPath(name).parts for name in ids]
+    outside = [name for name, folders in zip(ids, parts, strict=True) if len(folders) < 2]
+    if outside:
+        raise InputError(
+            f"{where}: {len(outside):,} of {len(ids):,} samples are in no sub-folder (first: {shown(outside[0])}), "
+            "so that folders cannot serve as labels"
+        )
+    return np.array([folders[0] for folders in parts])

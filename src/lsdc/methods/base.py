@@ -18,6 +18,7 @@ from torch import Tensor
 from lsdc import parallel
 from lsdc.data import sources
 from lsdc.data.datasets import Dataset
+from lsdc.data.names import Names, name_clusters, numbered
 from lsdc.data.sources import Data, Spec
 from lsdc.data.texts import TfIdf, are_texts
 from lsdc.errors import Diverged, HealthWarning, InputError, NotNumbers, Unsuitable, shown
@@ -58,6 +59,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     n_features_in_: int
     spec_: Spec
     words_: TfIdf | None
+    _names: Names
     seed_: int
 
     # ---- what a method provides ---------------------------------------------------------------------------
@@ -165,11 +167,35 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             self.labels_, confidence, self.n_clusters_ = self._assigned(data)
             if not np.isfinite(confidence).all():
                 raise Diverged("the network ended with numbers that are not finite; try a smaller lr")
+            self._names = self._named(X)
             if folder:
                 self.save(folder.path / "model.safetensors")
-                folder.write_labels(folder.ids or range(len(data)), self.labels_.tolist(), confidence.tolist())
+                folder.write_labels(
+                    folder.ids or range(len(data)), self.labels_.tolist(), confidence.tolist(), self._names
+                )
         if self.n_clusters is not None:
             self._warn_of_empty_clusters()
+
+    def _named(self, X: Any) -> Names:
+        """Names for the clusters, of texts by their words, also where an encoder has made vectors of them."""
+        given: Any = X.X if isinstance(X, Dataset) else X
+        texts: Any = X.samples if isinstance(X, Dataset) else None
+        if self.words_ is not None:
+            texts = given if are_texts(given) else sources.as_array(given)  # a column of a data frame
+        known = are_texts(texts)
+        return name_clusters(texts, self.labels_, self.n_clusters_) if known else numbered(self.n_clusters_)
+
+    @property
+    def cluster_names_(self) -> list[str]:
+        """A short name for each cluster: of texts the words that set it apart, else its number."""
+        check_is_fitted(self)
+        return list(self._names.names)
+
+    @property
+    def cluster_terms_(self) -> list[list[str]]:
+        """The terms that set each cluster of texts apart, the strongest first."""
+        check_is_fitted(self)
+        return [list(terms) for terms in self._names.terms]
 
     def _check_kind(self, data: Data) -> None:
         """Refuse a kind of data that the method cannot take, and name those that can."""

@@ -16,6 +16,7 @@ import torch
 from pydantic import ConfigDict, Field, InstanceOf, PositiveInt
 from torch import Tensor, nn
 
+from lsdc.data.names import Names, numbered
 from lsdc.data.sources import Spec, raw, row_chunks
 from lsdc.data.texts import TfIdf
 from lsdc.errors import InputError, reason, shown, unknown
@@ -47,6 +48,8 @@ def write_model(model: "Estimator", path: str | os.PathLike[str]) -> None:
         "words": list(model.words_.words) if model.words_ else None,
         "history": model.history_,
     }
+    if any(model._names.terms):
+        header |= {"names": list(model._names.names), "terms": [list(terms) for terms in model._names.terms]}
     tensors = {f"state/{name}": tensor for name, tensor in model._state().items()}
     tensors |= {"offset": model.spec_.offset, "scale": model.spec_.scale, "labels": torch.from_numpy(model.labels_)}
     if model.words_:
@@ -145,6 +148,8 @@ class Header(Strict):
     words: list[Text] | None
     history: list[Any]
     n_clusters: Count | None = None  # found by the method, where nobody gave it
+    names: list[Text] | None = None
+    terms: list[list[Text]] | None = None
 
 
 class Origin(Strict):
@@ -157,6 +162,10 @@ class Origin(Strict):
     id_column: Text | None = None
     array: Text | None = None
     image_range: list[float] | None = Field(None, min_length=2, max_length=2)
+    encoder: Text | None = None
+    text_encoder: Text | None = None
+    encoder_settings: dict[str, Any] | None = None
+    encoder_digest: str | None = None
     n: Count
     shape: list[Count]
     digest: str
@@ -262,6 +271,16 @@ def _restore_data(model: "Estimator", header: Header, tensors: dict[str, Tensor]
     model.spec_ = Spec(shape, tensors["offset"], tensors["scale"])
     model.seed_, model.n_features_in_, model.history_ = seed, header.n_features_in, header.history
     model.labels_ = labels.numpy()
+    model._names = _names(header, model.n_clusters_)
     model.words_ = TfIdf(tuple(words), tensors["idf"].numpy()) if words is not None else None
     if names:
         model.feature_names_in_ = np.array(names, object)
+
+
+def _names(header: Header, n_clusters: int) -> Names:
+    """The names of the clusters; files written before there were any have numbers."""
+    if header.names is None or header.terms is None:
+        return numbered(n_clusters)
+    if len(header.names) != n_clusters or len(header.terms) != n_clusters:
+        raise InputError(f"{len(header.names)} names and {len(header.terms)} lists of terms for {n_clusters} clusters")
+    return Names(tuple(header.names), tuple(map(tuple, header.terms)))

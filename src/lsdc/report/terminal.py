@@ -167,16 +167,21 @@ def scores_table(rows: dict[str, Scores], title: str) -> Table:
     return table
 
 
-def sizes_table(labels: np.ndarray, confidence: np.ndarray, n_clusters: int) -> Table:
-    """How many samples each cluster holds, and how sure the model is of them."""
+def sizes_table(
+    labels: np.ndarray, confidence: np.ndarray, n_clusters: int, names: Sequence[str] | None = None
+) -> Table:
+    """How many samples each cluster holds, and how sure the model is of them; what it is called, if it has a name."""
     table = Table(header_style="bold")
     for name in ("cluster", "samples", "share", "mean confidence", "confident"):
         table.add_column(name, justify="right")
+    if names is not None:
+        table.add_column("name")
     shown = np.argsort(-np.bincount(labels, minlength=n_clusters), kind="stable")[:MOST_ROWS]
     for cluster in sorted(shown.tolist()):
         mine = confidence[labels == cluster]
         mean, sure = (f"{mine.mean():.2f}", f"{(mine > 0.9).mean():.0%}") if len(mine) else ("-", "-")
-        table.add_row(str(cluster), f"{len(mine):,}", f"{len(mine) / max(len(labels), 1):.1%}", mean, sure)
+        called = [Text(printable(names[cluster]))] if names is not None else []
+        table.add_row(str(cluster), f"{len(mine):,}", f"{len(mine) / max(len(labels), 1):.1%}", mean, sure, *called)
     if n_clusters > MOST_ROWS:
         table.caption = f"the {MOST_ROWS} largest of {n_clusters} clusters"
     return table

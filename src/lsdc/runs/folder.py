@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from lsdc.data.names import Names
 from lsdc.errors import HealthWarning, InputError
 from lsdc.runs import lock
 from lsdc.runs.atomic import make_folder, whole, write_atomic
@@ -24,7 +25,7 @@ from lsdc.runs.untrusted import contained, read_json, read_records
 INTERVAL = 60.0
 FILES = (
     *("environment.json", "read.json", "metrics.jsonl"),
-    *("labels.csv", "model.safetensors", "report.html", "config.json"),
+    *("names.json", "labels.csv", "model.safetensors", "report.html", "config.json"),
 )
 TEMPORARY = (*(f".{name}.????????.tmp" for name in FILES), "checkpoint/.*.safetensors.????????.tmp")
 
@@ -149,11 +150,18 @@ class Run:
         """A JSON file of the run."""
         return read_json(self.path / name)
 
-    def write_labels(self, ids: Sequence[object], labels: Iterable[int], confidence: Iterable[float]) -> None:
-        """labels.csv, one line a sample, which ends a run: records that a full disk did not take come before it."""
+    def write_labels(
+        self, ids: Sequence[object], labels: Sequence[int], confidence: Iterable[float], named: Names
+    ) -> None:
+        """labels.csv, one line a sample, which ends a run: records that a full disk did not take come before it.
+
+        Where the clusters have terms, names.json has these and their names.
+        """
         for stage, history in self._owed.items():
             self._write_metrics(stage, history)
-        write_atomic(self.path / "labels.csv", labels_csv(ids, labels, confidence).encode())
+        if any(named.terms):
+            self.write_json("names.json", {"names": named.names, "terms": named.terms})
+        write_atomic(self.path / "labels.csv", labels_csv(ids, labels, confidence, named).encode())
 
     def read_labels(self) -> tuple[list[str], np.ndarray, np.ndarray]:
         """Ids, clusters and confidences of labels.csv."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lsdc.data.names import Names
 from lsdc.data.spreadsheet import cell, text_of
 from lsdc.errors import InputError
 from lsdc.runs.untrusted import LONGEST_LINE, lines, plain_file
@@ -14,10 +15,16 @@ from lsdc.runs.untrusted import LONGEST_LINE, lines, plain_file
 COLUMNS = ("id", "cluster", "confidence")
 
 
-def labels_csv(ids: Sequence[object], labels: Iterable[int], confidence: Iterable[float]) -> str:
-    """The text of a labels file."""
-    rows = (f"{cell(i)},{int(c)},{p:.6f}\n" for i, c, p in zip(ids, labels, confidence, strict=True))
-    return ",".join(COLUMNS) + "\n" + "".join(rows)
+def labels_csv(
+    ids: Sequence[object], labels: Iterable[int], confidence: Iterable[float], named: Names | None = None
+) -> str:
+    """The text of a labels file; clusters that have terms are named in a fourth column."""
+    names = {c: f",{cell(name)}" for c, name in enumerate(named.names)} if named and any(named.terms) else {}
+    rows = (
+        f"{cell(i)},{int(c)},{p:.6f}{names.get(int(c), ',') if names else ''}\n"
+        for i, c, p in zip(ids, labels, confidence, strict=True)
+    )
+    return ",".join((*COLUMNS, "name") if names else COLUMNS) + "\n" + "".join(rows)
 
 
 def read_labels(path: Path, config: dict[str, Any]) -> tuple[list[str], np.ndarray, np.ndarray]:

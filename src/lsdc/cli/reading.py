@@ -1,0 +1,51 @@
+"""What is shown while files are read: a bar with a rate on a terminal, a line now and then elsewhere."""
+
+import time
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+EVERY = 10.0  # seconds between lines where the output is not a terminal
+WORTH = 1.0  # seconds after which it is said how long it took
+
+
+class ReadingBar:
+    """Shows how files are decoded and encoded: pass it as ``watch``."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn())
+        rate = TextColumn("{task.fields[rate]}", style="dim")
+        off = not console.is_terminal
+        self.bars = Progress(
+            TextColumn("{task.description:<17}"), *columns, rate, console=console, transient=True, disable=off
+        )
+        self.tasks: dict[str, Any] = {}
+        self.began: dict[str, tuple[float, int]] = {}
+        self.said = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self.bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bars.stop()
+        if self.tasks and kind is not None and issubclass(kind, KeyboardInterrupt):
+            self.console.print("what was read is kept: the same command goes on from there", highlight=False)
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if what not in self.tasks:
+            self.tasks[what] = self.bars.add_task(what, total=total, rate="")
+            self.began[what] = (now, done)
+        start, before = self.began[what]
+        rate = f"{(done - before) / max(now - start, 1e-3):,.0f}/s"
+        self.bars.update(self.tasks[what], completed=done, rate=rate)
+        late = now - start > WORTH if done == total else not self.console.is_terminal and now - self.said > EVERY
+        if late:
+            self.said = now
+            self.console.print(f"{what}: {done:,}/{total:,} in {now - start:,.0f} s, {rate}", highlight=False)

@@ -1,0 +1,122 @@
+"""Arrays computed once and kept by what they were made of, part by part: a run that was killed goes on from there."""
+
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from lsdc.data.budget import check_disk
+from lsdc.errors import InputError
+
+VARIABLE = "LSDC_CACHE"
+IN_MEMORY = 2**28  # bytes of an array that is read at once; a larger one stays on disk
+BROKEN = (OSError, ValueError, KeyError, TypeError, EOFError, SyntaxError, zipfile.BadZipFile)
+Watch = Callable[[str, int, int], None]  # is told what is being done, how many are done, of how many
+Rows = tuple[np.ndarray, dict[int, str]]  # of what could be read, and of the others why not, by their places
+Compute = Callable[[int, int], Rows]
+
+
+def quiet(what: str, done: int, total: int) -> None:
+    """A watcher that says nothing."""
+
+
+def folder() -> Path:
+    """Where arrays are kept; all of it can be deleted at any time."""
+    given = os.environ.get(VARIABLE)
+    return Path(given).expanduser() if given else Path.home() / ".cache" / "lsdc" / "features"
+
+
+def key(*parts: str) -> str:
+    """One name for all that decides an array."""
+    return sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:40]
+
+
+def computed(n: int, compute: Compute, part: int) -> Rows:
+    """All rows, computed part by part and kept nowhere."""
+    parts = [compute(start, min(start + part, n)) for start in range(0, n, part)]
+    return np.concatenate([rows for rows, _ in parts]), {i: why for _, bad in parts for i, why in bad.items()}
+
+
+def kept(name: str, n: int, compute: Compute, part: int) -> Rows:
+    """The rows kept under a name; those not there yet are computed, each ``part`` rows written as they are done."""
+    place = folder() / f"{name}.npy"
+    try:
+        return _read(place) or _made(place, n, compute, part)
+    except OSError as error:
+        raise InputError(
+            f"{place.parent}: cannot keep there what is computed ({error.strerror or error}); "
+            f"set {VARIABLE} to another folder"
+        ) from None
+
+
+def _made(place: Path, n: int, compute: Compute, part: int) -> Rows:
+    """The array made from its parts. Others may do the same at the same time: each part is the same whoever made it."""
+    bad: dict[int, str] = {}
+    good, sample = 0, np.empty((0,))
+    starts = range(0, n, part)
+    for start in starts:
+        rows, wrong = _part(place, start, n, compute, part)
+        good, sample, bad = good + len(rows), rows[:1] if len(rows) else sample, bad | wrong
+    if not good:
+        return sample, bad
+    shape = {"descr": sample.dtype.str, "fortran_order": False, "shape": (good, *sample.shape[1:])}
+
+    def write(stream: BinaryIO) -> None:
+        np.lib.format.write_array_header_1_0(stream, shape)
+        for start in starts:
+            stream.write(np.ascontiguousarray(_part(place, start, n, compute, part)[0]).data)
+
+    _write(place.with_suffix(".json"), lambda stream: stream.write(json.dumps({"bad": bad}).encode()))
+    _write(place, write)
+    shutil.rmtree(place.with_suffix(".parts"), ignore_errors=True)
+    result = _read(place)
+    if result is None:
+        raise OSError("it cannot be read back")
+    return result
+
+
+def _part(place: Path, start: int, n: int, compute: Compute, part: int) -> Rows:
+    """Some rows, read if they are there, else computed and written."""
+    file = place.with_suffix(".parts") / f"{start:012}.npz"
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            return stored["X"], dict(zip(stored["bad"].tolist(), stored["why"].tolist(), strict=True))
+    except BROKEN:
+        rows, bad = compute(start, min(start + part, n))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if start == 0 and len(rows):
+        check_disk(file.parent, 2 * n * rows[0].nbytes, f"make room, or set {VARIABLE} to another folder")
+    why = np.array([*bad.values()], str)
+    _write(file, lambda stream: np.savez(stream, X=rows, bad=np.array([*bad], int), why=why))
+    return rows, bad
+
+
+def _read(place: Path) -> Rows | None:
+    """An array that is there and whole."""
+    try:
+        content = json.loads(place.with_suffix(".json").read_text())
+        X = np.load(place, allow_pickle=False, mmap_mode="r" if place.stat().st_size > IN_MEMORY else None)
+        return X, {int(i): str(why) for i, why in content["bad"].items()}
+    except BROKEN:
+        return None
+
+
+def _write(file: Path, write: Callable[[BinaryIO], object]) -> None:
+    """A file that appears whole or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=".tmp")
+    try:
+        with open(handle, "wb") as stream:
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, file)
+    except BaseException:
+        os.unlink(temporary)
+        raise

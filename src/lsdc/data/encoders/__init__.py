@@ -1,0 +1,60 @@
+"""Pretrained networks that turn images or texts into vectors; a new kind is a class and an entry here."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lsdc.data.encoders.base import SETTINGS, Encoder, checked
+from lsdc.data.encoders.function import Function, TextFunction
+from lsdc.data.encoders.huggingface import HuggingFace, SentenceTransformers
+from lsdc.data.encoders.onnx import Onnx
+from lsdc.data.encoders.wordllama import WordLlama
+from lsdc.errors import InputError, unknown
+
+ENCODERS: dict[str, type[Encoder]] = {
+    "onnx": Onnx,
+    "hf": HuggingFace,
+    "sentence-transformers": SentenceTransformers,
+    "wordllama": WordLlama,
+}
+
+
+def encoder_of(given: Any, takes: str, settings: Mapping[str, Any]) -> Encoder:
+    """An encoder for "images" or "texts" by its name, file, folder or function; ``KIND:NAME`` says which kind it is."""
+    settings = checked(settings)
+    if not isinstance(given, (str, Path)):
+        return (Function if takes == "images" else TextFunction)(given, settings)
+    kind, name = _kind(str(given), takes)
+    if kind not in ENCODERS:
+        raise unknown("kind of encoder", kind, ENCODERS)
+    if ENCODERS[kind].takes != takes:
+        option = "--encoder" if ENCODERS[kind].takes == "images" else "--text-encoder"
+        raise InputError(f"{given}: {kind} encodes {ENCODERS[kind].takes}, not {takes} ({option})")
+    return ENCODERS[kind](name, settings)
+
+
+def _kind(given: str, takes: str) -> tuple[str, str]:
+    """The kind of an encoder, by its name where it is not said."""
+    said = re.match(r"([a-z-]{2,}):(?!\\|//)", given)  # C:\net.onnx is a file
+    if said:
+        return said[1], given[said.end() :]
+    if takes == "images":
+        return ("onnx" if given.lower().endswith(".onnx") else "hf"), given
+    return ("wordllama" if given == "wordllama" else "sentence-transformers"), given
+
+
+def settings_of(words: Sequence[str]) -> dict[str, Any]:
+    """Settings of an encoder from the command line, ``size=224`` or ``mean=0.5,0.5,0.5``."""
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise InputError(f"--encoder-set {word!r}: write it as KEY=VALUE, e.g. size=224")
+        if name not in SETTINGS:
+            raise unknown("setting of an encoder", name, SETTINGS)
+        found[name] = value
+    return checked(found)
+
+
+__all__ = ["ENCODERS", "Encoder", "encoder_of", "settings_of"]

@@ -1,0 +1,33 @@
+"""WordLlama: averaged word vectors of a language model, whose weights come with the package."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lsdc.data.encoders.base import Encoder, digest_files
+from lsdc.errors import InputError, reason
+
+
+class WordLlama(Encoder):
+    """Word vectors of 256 numbers, averaged; small, fast, and needs no download (extra: text)."""
+
+    takes = "texts"
+    batch = 256
+
+    def load(self) -> None:
+        try:
+            import wordllama
+        except ImportError:
+            raise InputError("wordllama is not installed (pip install 'lsd-clusters[text]')") from None
+        package = Path(wordllama.__file__).parent
+        try:
+            self.model = wordllama.WordLlama.load(cache_dir=package, disable_download=True)
+            weights = [*package.glob("weights/*"), *package.glob("tokenizers/*.json")]
+            self.digest = digest_files(weights, package)
+        except (OSError, ValueError) as error:
+            raise InputError(f"wordllama: cannot be loaded ({reason(error)})") from None
+        self.name = "wordllama"
+        self.notes = ("encoder wordllama: word vectors, averaged",)
+
+    def encode(self, batch: Sequence[str]) -> Any:
+        return self.model.embed([text or " " for text in batch], norm=True)

@@ -1,0 +1,71 @@
+"""Names for clusters of texts: the terms that set each apart from the others."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import CountVectorizer
+
+TERM = r"(?u)\b[^\W\d_][\w-]{1,39}\b"  # begins with a letter
+MOST = 20_000  # words that are looked at, the most frequent ones
+TERMS = 10  # of each cluster, the strongest first
+IN_NAME = 3
+
+
+@dataclass(frozen=True)
+class Names:
+    """A short name for each cluster, and its strongest terms."""
+
+    names: tuple[str, ...]
+    terms: tuple[tuple[str, ...], ...]
+
+
+def numbered(n_clusters: int) -> Names:
+    """Names of clusters of which nothing is known but their number."""
+    return Names(tuple(f"cluster {i}" for i in range(n_clusters)), ((),) * n_clusters)
+
+
+def name_clusters(texts: Sequence[str], labels: np.ndarray, n_clusters: int) -> Names:
+    """Names by class-based tf-idf: how frequent a word is in a cluster, times how rare it is in all.
+
+    The weight of word w in cluster c is tf(w, c) log(1 + A / f(w)): tf its share of the cluster's words, f how often
+    it is used in all, A the mean number of words of a cluster (Grootendorst, 2022). Labels of -1 are left out.
+    """
+    vectorizer = CountVectorizer(token_pattern=TERM, stop_words="english", max_features=MOST)
+    try:
+        counts = vectorizer.fit_transform(texts)
+    except ValueError:  # no words at all
+        return numbered(n_clusters)
+    rows = np.flatnonzero(labels >= 0)
+    members = sp.csr_matrix((np.ones(len(rows)), (labels[rows], rows)), shape=(n_clusters, len(texts)))
+    used = sp.csr_matrix(members @ counts)
+    words = np.asarray(used.sum(1), float).ravel()
+    rare = np.log1p(words.mean() / np.maximum(np.asarray(used.sum(0)).ravel(), 1))
+    vocabulary, terms = vectorizer.get_feature_names_out(), []
+    for c in range(n_clusters):
+        columns, times = (part[used.indptr[c] : used.indptr[c + 1]] for part in (used.indices, used.data))
+        weights = times / max(words[c], 1) * rare[columns]
+        best = np.lexsort((columns, -weights))[: 3 * TERMS]
+        terms.append(tuple(_distinct([str(vocabulary[j]) for j in columns[best]])[:TERMS]))
+    return Names(tuple(_unique([", ".join(found[:IN_NAME]) for found in terms])), tuple(terms))
+
+
+def _distinct(terms: Sequence[str]) -> list[str]:
+    """Terms without forms of an earlier one: of film, films and filmed the strongest stays."""
+    kept: list[str] = []
+    for term in terms:
+        if not any(
+            term.startswith(other) or other.startswith(term) for other in kept if min(len(term), len(other)) > 3
+        ):
+            kept.append(term)
+    return kept
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Names that differ: one that is there twice is numbered, an empty one says which cluster it is."""
+    times = Counter(names)
+    return [
+        f"cluster {i}" if not name else f"{name} ({i})" if times[name] > 1 else name for i, name in enumerate(names)
+    ]

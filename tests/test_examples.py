@@ -1,0 +1,43 @@
+"""The examples run, as they stand, and find what they say."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+import lsdc
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """K-means in the place of LSD-C: what is tested is that the examples run."""
+    monkeypatch.setattr(lsdc, "LSDC", lsdc.KMeans)
+
+
+def example(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_photos(capsys):
+    example("photos").main()
+    counts = [int(word) for word in capsys.readouterr().out.split() if word.isdigit()]
+    assert sum(counts) == 2 * 3 * 5
+    assert len(counts) == 4
+
+
+@pytest.mark.parametrize("encoder", [None, "wordllama"])
+def test_texts(tmp_path, capsys, encoder):
+    if encoder:
+        pytest.importorskip(encoder)
+    (tmp_path / "x.txt").write_text("\n".join(["the cat sleeps", "the bank lends", "rain falls", "trains run"] * 3))
+    example("texts").main(str(tmp_path / "x.txt"), encoder)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "12 texts"
+    assert sum(int(line.split()[0]) for line in lines[1:]) == 12
+    assert any("cat" in line for line in lines)
+    assert len(example("texts").descriptions()) > 100
