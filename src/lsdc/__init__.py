@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         KMeans,
         VaDE,
         load,
+        suggest_k,
     )
 
 __version__ = "0.1.0"
@@ -43,6 +44,7 @@ __all__ = [
     "datasets",
     "image_folder",
     "load",
+    "suggest_k",
 ]
 
 if not TYPE_CHECKING:  # PyTorch takes seconds to import: all that needs it is imported when it is first asked for

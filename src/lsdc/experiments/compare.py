@@ -217,7 +217,7 @@ def look(
     dataset = source.open(root)
     n_clusters = clusters or dataset.n_clusters
     if n_clusters is None:
-        raise InputError(f"--clusters is missing: {source.data} does not say how many there are")
+        raise InputError(f"--clusters is missing: {source.data} does not say how many there are (lsdc suggest-k)")
     about = description(dataset, vectors_or_images(dataset))
     entries = [Entry(source, m, n_clusters, seed, given.get(m, "{}")) for seed in range(seeds) for m in wanted]
     for entry in entries[: len(wanted)]:

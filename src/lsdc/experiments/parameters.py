@@ -8,6 +8,7 @@ from lsdc.data.datasets import Dataset
 from lsdc.errors import InputError, unknown
 from lsdc.experiments.recipes import merged, recipe_for
 from lsdc.methods import METHODS
+from lsdc.methods.choosing import AUTO
 
 
 def words(text: str, option: str, kind: str) -> list[str]:
@@ -19,7 +20,7 @@ def words(text: str, option: str, kind: str) -> list[str]:
 
 
 def chosen(
-    method: str, recipe: str, words: list[str], dataset: Dataset, clusters: int | None, seed: int | None
+    method: str, recipe: str, words: list[str], dataset: Dataset, clusters: int | str | None, seed: int | None
 ) -> dict[str, Any]:
     """The recipe's parameters, what ``--set`` changes in them, and the options that have names of their own."""
     if method not in METHODS:
@@ -33,13 +34,18 @@ def chosen(
 def complete(given: dict[str, Any], dataset: Dataset, method: str) -> dict[str, Any]:
     """With the data set's number of clusters and seed 0 where nothing is said of them."""
     if given.get("n_clusters", dataset.n_clusters) is None and not METHODS[method].finds_n_clusters:
-        raise InputError(f"--clusters is missing: {dataset.name} does not say how many there are")
+        raise InputError(
+            f"--clusters is missing: {dataset.name} does not say how many there are; "
+            "give a number or --clusters auto, or look first: lsdc suggest-k DATA"
+        )
     return {"n_clusters": dataset.n_clusters, "random_state": 0, **given}
 
 
 def resumed(params: dict[str, Any], given: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The parameters a run was started with; what is given again must agree with them."""
     for key, value in given.items():
+        if key == "n_clusters" and value == AUTO:  # it was counted when the run began
+            continue
         if json.loads(json.dumps(value)) != params.get(key):
             raise InputError(
                 f"{folder}: was started with {key}={params.get(key)!r}, not {value!r}; use --overwrite to start again"

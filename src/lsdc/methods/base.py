@@ -5,7 +5,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +21,7 @@ from lsdc.data.datasets import Dataset
 from lsdc.data.sources import Data, Spec
 from lsdc.data.texts import TfIdf, are_texts
 from lsdc.errors import Diverged, HealthWarning, InputError, NotNumbers, Unsuitable, shown
+from lsdc.methods.choosing import AUTO, Suggestion, suggest
 from lsdc.methods.persist import check_names, digest, plain, same_data, write_model
 from lsdc.runs.folder import Run
 from lsdc.training import device as devices
@@ -34,6 +35,32 @@ RUNTIME = ("random_state", "device", "n_workers")  # parameters that say where a
 Arrays = Iterator[tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 
+class Assigned(NamedTuple):
+    """The cluster of each sample and its probability, the second best and its, and the number of clusters."""
+
+    labels: NDArray[np.int64]
+    confidence: NDArray[np.float32]
+    second: NDArray[np.int64]
+    second_confidence: NDArray[np.float32]
+    n_clusters: int
+
+    def more(self) -> dict[str, list[Any]]:
+        """What labels.csv has beside cluster and confidence."""
+        if self.n_clusters < 2:
+            return {}
+        return {"second": self.second.tolist(), "second_confidence": self.second_confidence.tolist()}
+
+
+def best_two(p: NDArray[np.float32], sound: Any = True) -> Assigned:
+    """The two likeliest clusters by probabilities (n, K); where a sample is not ``sound`` they have none."""
+    labels, rows = p.argmax(1), np.arange(len(p))
+    rest = p.copy()
+    rest[rows, labels] = -1
+    second = rest.argmax(1)
+    confidence, runner_up = (np.where(sound, p[rows, best], np.float32(np.nan)) for best in (labels, second))
+    return Assigned(labels.astype(np.int64), confidence, second.astype(np.int64), runner_up, p.shape[1])
+
+
 class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Validation, prediction, saving and the run folder; a method adds ``_fit``, ``_outputs`` and its state."""
 
@@ -41,13 +68,14 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     finds_n_clusters: ClassVar[bool] = False  # whether n_clusters may be None: the method finds a number by itself
     takes: ClassVar[tuple[str, ...]] = KINDS
     behaviour: ClassVar[int] = 1  # counted up when the same settings give other results: old runs are not resumed
-    n_clusters: int | None
+    n_clusters: Any
     random_state: Any
     device: str
     n_workers: int = 0
 
     labels_: NDArray[np.int64]
     n_clusters_: int
+    suggestion_: Suggestion  # where n_clusters is "auto"
     history_: list[Record]
     settings_: dict[str, Any]
     _fitted: dict[str, Any]  # the parameters of the fit, whatever has been set since
@@ -134,11 +162,14 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
+        self.n_clusters = before["n_clusters"]  # "auto" stays as it was given; n_clusters_ is what was found
         return self
 
     def _fit_checked(self, X: Any, run: Any, resume: Any, monitor: Callable[[Progress], None]) -> None:
         data = self._data(X, reset=True)
         more = self._data(X.unlabelled, reset=False) if getattr(X, "unlabelled", None) is not None else None
+        if isinstance(self.n_clusters, str) and self.n_clusters == AUTO:
+            self._count_clusters(data)
         self._check(data.spec.shape, len(data))
         self._check_kind(data)
         self.settings_, self._fitted = self._settings(data), plain(self.get_params())
@@ -151,14 +182,23 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
                 self._start(folder, data, more)
             pretext_data = sources.Joined(data, more) if more else None
             self._fit(data, Context(self.seed_, device, n_workers, folder, monitor, pretext_data))
-            self.labels_, confidence, self.n_clusters_ = self._assigned(data)
-            if not np.isfinite(confidence).all():
+            found = self._assigned(data)
+            self.labels_, self.n_clusters_ = found.labels, found.n_clusters
+            if not np.isfinite(found.confidence).all():
                 raise Diverged("the network ended with numbers that are not finite; try a smaller lr")
             if folder:
+                # labels first: they fit on a disk that has no room for the model
+                folder.write_labels(folder.ids or range(len(data)), found.labels, found.confidence, found.more())
                 self.save(folder.path / "model.safetensors")
-                folder.write_labels(folder.ids or range(len(data)), self.labels_.tolist(), confidence.tolist())
         if self.n_clusters is not None:
             self._warn_of_empty_clusters()
+
+    def _count_clusters(self, data: Data) -> None:
+        """Find ``n_clusters`` for the length of the fit; the first process counts for all."""
+        if parallel.rank() == 0:
+            self.suggestion_ = suggest(data)
+            self.n_clusters = self.suggestion_.n_clusters
+        self.n_clusters = int(parallel.say(str(self.n_clusters).encode()))
 
     def _check_kind(self, data: Data) -> None:
         """Refuse a kind of data that the method cannot take, and name those that can."""
@@ -170,17 +210,15 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             others = ", ".join(name for name, method in METHODS.items() if kind in method.takes)
             raise Unsuitable(f"{self.method} takes {' and '.join(self.takes)}, not {kind}; methods that do: {others}")
 
-    def _assigned(self, data: Data) -> tuple[NDArray[np.int64], NDArray[np.float32], int]:
-        """The cluster of each sample, its probability, and the number of clusters; part by part, as K may be large.
+    def _assigned(self, data: Data) -> Assigned:
+        """The best clusters of each sample; part by part, as K may be large.
 
         Of features that are not finite the probability is none.
         """
-        parts = [
-            (p.argmax(1), np.where(np.isfinite(f).all(1), p.max(1), np.float32(np.nan)), p.shape[1])
-            for f, p in self._outputs(data)
-        ]
-        labels, confidence, n_clusters = zip(*parts, strict=True)
-        return np.concatenate(labels).astype(np.int64), np.concatenate(confidence), n_clusters[0]
+        parts = [best_two(p, np.isfinite(f).all(1)) for f, p in self._outputs(data)]
+        labels, confidence, second, runner_up, n_clusters = zip(*parts, strict=True)
+        first = np.concatenate(labels), np.concatenate(confidence)
+        return Assigned(*first, np.concatenate(second), np.concatenate(runner_up), n_clusters[0])
 
     def _start(self, folder: Run, data: Data, more: Data | None) -> None:
         """Make the run's folder, or check that it is of these settings and this data."""
@@ -208,9 +246,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """The cluster of each sample, new ones too."""
         check_is_fitted(self)
         with plain_torch():
-            labels, confidence, _ = self._assigned(self._data(X, reset=False))
-        _check_result(confidence)
-        return labels
+            found = self._assigned(self._data(X, reset=False))
+        _check_result(found.confidence)
+        return found.labels
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
         """The probability of each cluster for each sample (n, K)."""

@@ -75,7 +75,7 @@ class AutoencoderEstimator(DeepEstimator):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: Any = 8,
         *,
         width: Any = "auto",
         pretext_plan: Any = None,

@@ -132,8 +132,8 @@ class LSDC(NetworkEstimator):
 
     Parameters
     ----------
-    n_clusters : int
-        The number of clusters K.
+    n_clusters : int or "auto"
+        The number of clusters K; "auto" counts them first (``lsdc.suggest_k``).
     neighbours : {"auto", "graph", "batch"}
         Where pairs come from: short walks on a neighbour graph of all samples, or labels made within each batch, as in
         the paper. "auto" is the graph for images and for dense vectors of 32 numbers or more, unless a parameter that
@@ -193,6 +193,8 @@ class LSDC(NetworkEstimator):
         The cluster of each sample of X.
     n_clusters_ : int
         The number of clusters.
+    suggestion_ : Suggestion
+        How it was found, where ``n_clusters`` is "auto".
     history_ : list of dict
         One record an epoch: losses, clusters alive, density of A, confidence.
     n_features_in_ : int
@@ -209,7 +211,7 @@ class LSDC(NetworkEstimator):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: Any = 8,
         *,
         neighbours: str = "auto",
         n_init: Any = "auto",

@@ -102,11 +102,10 @@ class DeepEstimator(NetworkEstimator):
     """Parameters, settings and stages of a deep method; it adds ``_defaults``, ``_network`` and ``_objective``."""
 
     settings: ClassVar[type[Settings]] = Settings
-    n_clusters: int
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: Any = 8,
         *,
         backbone: Any = "auto",
         width: Any = "auto",

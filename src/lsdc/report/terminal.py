@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lsdc.errors import printable
-from lsdc.metrics import Scores
+from lsdc.methods.choosing import Suggestion
+from lsdc.metrics import UNASSIGNED, Scores, cluster_sizes
 from lsdc.training.loop import Progress as Step
 
 MOST_ROWS = 30  # of a table of clusters
@@ -167,14 +168,45 @@ def sizes_table(labels: np.ndarray, confidence: np.ndarray, n_clusters: int) -> 
     table = Table(header_style="bold")
     for name in ("cluster", "samples", "share", "mean confidence", "confident"):
         table.add_column(name, justify="right")
-    shown = np.argsort(-np.bincount(labels, minlength=n_clusters), kind="stable")[:MOST_ROWS]
-    for cluster in sorted(shown.tolist()):
+    shown = np.argsort(-cluster_sizes(labels, n_clusters), kind="stable")[:MOST_ROWS].tolist()
+    for cluster in sorted(shown) + [UNASSIGNED] * bool((labels == UNASSIGNED).any()):
         mine = confidence[labels == cluster]
         mean, sure = (f"{mine.mean():.2f}", f"{(mine > 0.9).mean():.0%}") if len(mine) else ("-", "-")
-        table.add_row(str(cluster), f"{len(mine):,}", f"{len(mine) / max(len(labels), 1):.1%}", mean, sure)
+        name = "unassigned" if cluster == UNASSIGNED else str(cluster)
+        table.add_row(name, f"{len(mine):,}", f"{len(mine) / max(len(labels), 1):.1%}", mean, sure)
     if n_clusters > MOST_ROWS:
         table.caption = f"the {MOST_ROWS} largest of {n_clusters} clusters"
     return table
+
+
+def candidates_table(found: Suggestion) -> Table:
+    """What speaks for each number of clusters; the widest bars are those of the best figures, the choice is marked."""
+    table = Table(header_style="bold", caption=_signals(found), caption_justify="left")
+    for name in ("clusters", "parts", "eigengap", "silhouette", "stability"):
+        table.add_column(name, justify="right" if name == "clusters" else "left")
+    widest = max(c.eigengap for c in found.candidates) or 1.0
+    last = max(found.n_clusters + 3, *(n for numbers in found.signals.values() for n in numbers))
+    for c in [c for c in found.candidates if c.n_clusters <= last]:
+        cells = [_bar(c.eigengap / widest, c.eigengap), _bar(c.silhouette, c.silhouette)]
+        chosen = c.n_clusters == found.n_clusters
+        mark = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE} " if chosen else ""
+        votes = "\N{BLACK CIRCLE}" * c.votes
+        row = (f"{mark}{c.n_clusters}", votes, *cells, _bar(c.stability, c.stability))
+        table.add_row(*row, style="bold green" if chosen else "")
+    return table
+
+
+def _bar(share: float | None, figure: float | None, width: int = 10) -> str:
+    """A figure and its bar."""
+    if share is None or figure is None:
+        return ""
+    return f"{figure:6.3f} " + "\N{BLACK SQUARE}" * round(width * min(max(share, 0.0), 1.0))
+
+
+def _signals(found: Suggestion) -> Text:
+    parts = ", ".join(map(str, found.signals["communities"]))
+    others = [f"{name}: {n}" for name, numbers in found.signals.items() if name != "communities" for n in numbers]
+    return Text(f"communities in parts of {found.n_samples:,} samples: {parts}; {'; '.join(others)}")
 
 
 def names_table(kind: str, entries: Sequence[tuple[str, str]]) -> Table:

@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from lsdc.errors import HealthWarning, InputError
+from lsdc.metrics import unassigned
 from lsdc.runs import lock
 from lsdc.runs.atomic import make_folder, whole, write_atomic
 from lsdc.runs.checkpoint import Checkpoint
@@ -24,7 +25,7 @@ from lsdc.runs.untrusted import contained, read_json, read_records
 INTERVAL = 60.0
 FILES = (
     *("environment.json", "read.json", "metrics.jsonl"),
-    *("labels.csv", "model.safetensors", "report.html", "config.json"),
+    *("labels.csv", "duplicates.csv", "model.safetensors", "report.html", "config.json"),
 )
 TEMPORARY = (*(f".{name}.????????.tmp" for name in FILES), "checkpoint/.*.safetensors.????????.tmp")
 
@@ -43,6 +44,7 @@ class Run:
         self.fingerprint = ""
         self.source: dict[str, Any] = {}  # where the data came from, for config.json
         self.ids: Sequence[object] | None = None  # the names of the samples, for labels.csv
+        self.outliers = 0.0  # the share of the samples that labels.csv leaves unassigned
         self.began: Callable[[], None] = lambda: None  # called once the run is known to be possible
         self._sound: set[str] = set()  # stages whose newest checkpoint is one to come back to
 
@@ -148,9 +150,17 @@ class Run:
         """A JSON file of the run."""
         return read_json(self.path / name)
 
-    def write_labels(self, ids: Sequence[object], labels: Iterable[int], confidence: Iterable[float]) -> None:
-        """labels.csv: one line a sample."""
-        write_atomic(self.path / "labels.csv", labels_csv(ids, labels, confidence).encode())
+    def write_labels(
+        self,
+        ids: Sequence[object],
+        labels: np.ndarray,
+        confidence: np.ndarray,
+        more: Mapping[str, Iterable[object]] | None = None,
+    ) -> None:
+        """labels.csv: one line a sample; ``more`` are further columns."""
+        assigned = unassigned(labels, confidence, self.outliers)
+        text = labels_csv(ids, assigned.tolist(), confidence.tolist(), more)
+        write_atomic(self.path / "labels.csv", text.encode())
 
     def read_labels(self) -> tuple[list[str], np.ndarray, np.ndarray]:
         """Ids, clusters and confidences of labels.csv."""
