@@ -152,7 +152,9 @@ def test_suggest_k_shows_a_table_and_what_to_do_next(table):
 
 
 def test_a_fit_counts_clusters_and_says_what_came_of_it_as_json(table):
-    done = lsdc("fit", "x.npy", "-k", "auto", "--method", "kmeans", "--outliers", "0.1", "--json", "--out", "r", cwd=table)
+    done = lsdc(
+        "fit", "x.npy", "-k", "auto", "--method", "kmeans", "--outliers", "0.1", "--json", "--out", "r", cwd=table
+    )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["n_clusters"] == 4

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         load,
         suggest_k,
     )
+    from lsdc.report.terminal import ProgressBar
 
 __version__ = "0.1.0"
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "HealthWarning",
     "InputError",
     "KMeans",
+    "ProgressBar",
     "VaDE",
     "datasets",
     "image_folder",
@@ -49,7 +51,11 @@ __all__ = [
 
 if not TYPE_CHECKING:  # PyTorch takes seconds to import: all that needs it is imported when it is first asked for
     MODULES = ("data", "functional", "methods", "metrics", "nn", "parallel", "pretext", "runs", "training")
-    PLACES = {"datasets": "lsdc.data.datasets", "image_folder": "lsdc.data.images"}
+    PLACES = {
+        "datasets": "lsdc.data.datasets",
+        "image_folder": "lsdc.data.images",
+        "ProgressBar": "lsdc.report.terminal",
+    }
 
     def __getattr__(name: str) -> Any:
         """A public name or a subpackage, from where it lives."""

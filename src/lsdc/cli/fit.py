@@ -162,12 +162,14 @@ def number_of_clusters(text: str | None) -> int | str | None:
 def _say_what_was_read(run: "Run", dataset: "Dataset", monitor: "Live", model: Any) -> None:
     """The first lines of a fit, and read.json in its folder."""
     from lsdc.data.summary import about_reading, in_one_line, summary
+    from lsdc.report.estimate import Clock, planned
 
     content, said = summary(dataset), about_reading(dataset)
     if (found := getattr(model, "suggestion_", None)) is not None:
         content["suggestion"] = found.as_dict()
         said.append(f"counted: {found.in_words()}; what speaks for it: lsdc suggest-k")
     run.write_json("read.json", content)
+    monitor.clock = Clock(planned(model.settings_, count(dataset)))
     monitor.headline = "\n".join([monitor.headline, in_one_line(content), *said])
     if dataset.skipped:
         monitor.headline += f"; all are listed in {run.path / 'read.json'}"

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
@@ -61,7 +61,7 @@ def best_two(p: NDArray[np.float32], sound: Any = True) -> Assigned:
     return Assigned(labels.astype(np.int64), confidence, second.astype(np.int64), runner_up, p.shape[1])
 
 
-class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Validation, prediction, saving and the run folder; a method adds ``_fit``, ``_outputs`` and its state."""
 
     method: ClassVar[str]
@@ -137,6 +137,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         run: Run | Path_ | None = None,
         resume: Run | Path_ | None = None,
         monitor: Callable[[Progress], None] | None = None,
+        callback: Callable[[Progress], None] | None = None,
     ) -> Self:
         """Find the clusters of X; ``y`` is ignored.
 
@@ -151,13 +152,16 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             A folder in which to keep checkpoints, metrics, labels and the model, so that nothing is lost.
         resume : path
             The folder of an interrupted run to go on with; where none was begun yet, one begins.
+        callback : callable
+            Called with a ``Progress`` after every step and epoch; ``lsdc.ProgressBar()`` shows them.
         monitor : callable
-            Called with a ``Progress`` after every step and epoch.
+            The same, by its older name.
         """
+        watch = callback or monitor or (lambda progress: None)
         before = dict(self.__dict__)
         try:
             with plain_torch():
-                self._fit_checked(X, run, resume, monitor or (lambda progress: None))
+                self._fit_checked(X, run, resume, watch)
         except BaseException:  # a refused or interrupted fit leaves the estimator as it was
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -257,6 +261,13 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def transform(self, X: Any) -> NDArray[np.float32]:
         """The features of each sample (n, D)."""
         return self._collected(X, 0)
+
+    @property
+    def _n_features_out(self) -> int:
+        """How many features ``transform`` gives: scikit-learn names the columns of data frames by it."""
+        dtype = np.float32 if self.spec_.is_image else np.float64
+        sample = Data(np.zeros((1, *self.spec_.shape), dtype), self.spec_)
+        return int(next(iter(self._outputs(sample)))[0].shape[1])
 
     def _collected(self, X: Any, which: int) -> NDArray[np.float32]:
         check_is_fitted(self)

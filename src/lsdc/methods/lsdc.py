@@ -36,7 +36,7 @@ from lsdc.training.rng import derive
 
 REMEDIES = {
     "collapsed": "a smaller lr or weight_decay, a larger balance, or another pretext",
-    "dead": "a larger balance, a k nearer to pool / n_clusters, or another random_state",
+    "dead": "a larger balance, neighbours (the setting k) nearer to pool / n_clusters, or another random_state",
 }
 N_DIRECTIONS = 20  # of the inputs, for space="inputs" (decision 32)
 

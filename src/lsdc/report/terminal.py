@@ -14,6 +14,7 @@ from rich.text import Text
 from lsdc.errors import printable
 from lsdc.methods.choosing import Suggestion
 from lsdc.metrics import UNASSIGNED, Scores, cluster_sizes
+from lsdc.report.estimate import Clock
 from lsdc.training.loop import Progress as Step
 
 MOST_ROWS = 30  # of a table of clusters
@@ -33,18 +34,20 @@ def describe(record: dict[str, Any]) -> str:
 
 
 class Live:
-    """Shows the steps of a fit: pass it as ``monitor``. Nothing is shown before ``open`` or the first one."""
+    """Shows the steps of a fit: pass it as ``callback``. Nothing is shown before ``open`` or the first one."""
 
-    def __init__(self, console: Console, headline: str) -> None:
+    def __init__(self, console: Console, headline: str = "") -> None:
         self.console, self.headline, self.opened = console, headline, False
+        self.clock = Clock({})
         self.bars = Progress(
             TextColumn("{task.fields[stage]:<10}"),
             BarColumn(bar_width=24),
             TextColumn("epoch {task.fields[epoch]}/{task.fields[epochs]}"),
             TimeRemainingColumn(elapsed_when_finished=True),
             TextColumn("{task.fields[figures]}", style="dim"),
+            TextColumn("{task.fields[left]}"),
             console=console,
-            disable=not console.is_terminal,
+            disable=not (console.is_terminal or console.is_jupyter),
         )
         self.tasks: dict[str, Any] = {}
         self.said = 0.0
@@ -63,11 +66,13 @@ class Live:
         """Say what is fitted, once."""
         if not self.opened:
             self.opened = True
-            lines = map(printable, self.headline.split("\n"))
-            self.console.print(Text("\n".join(lines)), soft_wrap=True)
+            if self.headline:
+                lines = map(printable, self.headline.split("\n"))
+                self.console.print(Text("\n".join(lines)), soft_wrap=True)
 
     def __call__(self, step: Step) -> None:
         self.open()
+        self.clock.update(step)
         if not self.tasks:
             self.bars.start()
         if step.stage not in self.tasks:
@@ -79,16 +84,23 @@ class Live:
                 epoch=step.epoch - 1,
                 epochs=step.epochs,
                 figures="",
+                left="",
             )
-        task = self.tasks[step.stage]
+        task, left = self.tasks[step.stage], self.clock.in_words()
         if step.record is None:
-            self.bars.update(task, completed=step.epoch - 1 + step.step / step.steps)
+            self.bars.update(task, completed=step.epoch - 1 + step.step / step.steps, left=left)
             return
-        figures = describe(step.record)
-        self.bars.update(task, completed=step.epoch, epoch=step.epoch, figures=figures)
-        if not self.console.is_terminal and (step.epoch == step.epochs or time.monotonic() - self.said > EVERY):
+        figures, last = describe(step.record), step.epoch == step.epochs
+        self.bars.update(task, completed=step.epoch, epoch=step.epoch, figures=figures, left="" if last else left)
+        if self.bars.disable and (last or time.monotonic() - self.said > EVERY):
             self.said = time.monotonic()
+            figures += f" · {left}" if left else ""
             self.console.print(f"{step.stage}: epoch {step.epoch}/{step.epochs} · {figures}", highlight=False)
+
+
+def ProgressBar() -> Live:
+    """Bars for a fit in Python, in notebooks too: ``with lsdc.ProgressBar() as bar: model.fit(X, callback=bar)``."""
+    return Live(Console(stderr=True))
 
 
 class Board:
