@@ -137,7 +137,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         run: Run | Path_ | None = None,
         resume: Run | Path_ | None = None,
         monitor: Callable[[Progress], None] | None = None,
-        callback: Callable[[Progress], None] | None = None,
+        callback: Any = None,
     ) -> Self:
         """Find the clusters of X; ``y`` is ignored.
 

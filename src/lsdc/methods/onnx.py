@@ -19,6 +19,7 @@ from lsdc.methods.centres import centre_logits
 from lsdc.methods.kmeans import KMeans
 from lsdc.methods.trained import NetworkEstimator
 from lsdc.runs.atomic import write_atomic
+from lsdc.training.surroundings import plain_torch
 
 TOLERANCE = 1e-4
 CHECKED = 64  # samples
@@ -55,9 +56,9 @@ def export_onnx(model: Estimator, path: str | os.PathLike[str], data: Data | Non
     if not isinstance(model, (NetworkEstimator, KMeans)):
         raise InputError(f"{model.method} cannot be exported to ONNX: it keeps all samples and compares with each")
     content, x = _converted(model), _samples(model, data)
-    ours = [part.numpy() for part in _run(Exported(model), x)]
-    theirs = _by_onnxruntime(content, x.numpy())
-    pairs = zip(ours, theirs, strict=True)
+    with plain_torch():
+        f, p = (np.concatenate(parts) for parts in zip(*model._outputs(Data(x, model.spec_)), strict=True))
+    pairs = zip((p, f), _by_onnxruntime(content, x), strict=True)
     apart = max(float(np.abs(a - b).max() / max(1.0, float(np.abs(a).max()))) for a, b in pairs)
     if not apart <= TOLERANCE:
         raise InputError(f"{path}: onnxruntime gives other results than the model, by {apart:.1g}; nothing was written")
@@ -65,18 +66,12 @@ def export_onnx(model: Estimator, path: str | os.PathLike[str], data: Data | Non
     return apart
 
 
-@torch.no_grad()
-def _run(module: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
-    result: tuple[Tensor, Tensor] = module(x)
-    return result
-
-
-def _samples(model: Estimator, data: Data | None) -> Tensor:
+def _samples(model: Estimator, data: Data | None) -> np.ndarray:
     """Raw samples as the file takes them."""
     if data is not None:
-        return torch.from_numpy(raw(data.X, np.arange(min(CHECKED, len(data)))).astype(np.float32))
+        return raw(data.X, np.arange(min(CHECKED, len(data)))).astype(np.float32)
     noise = torch.randn(8, *model.spec_.shape, generator=torch.Generator().manual_seed(0))
-    return noise * model.spec_.scale.float() + model.spec_.offset.float()
+    return (noise * model.spec_.scale.float() + model.spec_.offset.float()).numpy()
 
 
 def _converted(model: Estimator) -> bytes:
