@@ -23,8 +23,9 @@ def labels_csv(
 ) -> str:
     """The text of a labels file; ``more`` are further columns by their names, in order."""
     more = more or {}
-    rows = zip(ids, map(int, labels), map(float, confidence), *more.values(), strict=True)
-    return "".join(",".join(map(_written, row)) + "\n" for row in ((*COLUMNS, *more), *rows))
+    rows = zip(map(cell, ids), map(int, labels), map(float, confidence), *more.values(), strict=True)
+    text = (",".join([name, *map(_written, values)]) for name, *values in rows)
+    return "\n".join([",".join((*COLUMNS, *map(cell, more))), *text, ""])
 
 
 def _written(value: object) -> str:
