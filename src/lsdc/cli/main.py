@@ -29,8 +29,9 @@ app = typer.Typer(
     help="Group unlabelled images, documents or embeddings into K clusters (LSD-C).",
     epilog="Start with:  lsdc fit digits      Your own:  lsdc fit photos/ --clusters auto",
 )
-for command in (fit, suggest_k, predict, evaluate, report, export, tables.compare, tables.reproduce):
+for command in (fit, predict, evaluate, report, export, tables.compare, tables.reproduce):
     app.command(cls=Command)(command)
+app.command("suggest-k", cls=Command)(suggest_k)
 app.command("list", cls=Command)(list_)
 
 
