@@ -358,7 +358,7 @@ def test_finch_needs_no_number_of_clusters(tmp_path):
         (["fit", "digits", "--out", "/proc/run"], ["/proc/run", "cannot write"]),
         (["fit", "numbers.npy"], ["--clusters is missing"]),
         (["fit", "bad.npy", "-k", 2], ["bad.npy", "NaN in row 5"]),
-        (["fit"], ["data"]),
+        (["fit"], ["DATA"]),
         (["fti", "digits"], ["fti"]),
         (["fit", "digits", "--cluster", 3], ["--cluster"]),
         (["predict", "nowhere", "digits"], ["nowhere", "not a run folder"]),

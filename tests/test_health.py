@@ -43,7 +43,7 @@ def test_a_good_epoch_has_no_symptoms():
     [
         ({"shares": [0.97, 0.01, 0.01, 0.01]}, "collapsed", "one cluster"),
         ({"shares": [0.5, 0.5, 0.0, 0.0]}, "dead", "2 of 4 clusters"),
-        ({"density": 0.03}, "density", "larger k"),
+        ({"density": 0.03}, "density", "more neighbours (the setting k"),
         ({"density": 1.0}, "density", None),
         ({"spread": 1e-5}, "shrunk", "weight_decay"),
     ],

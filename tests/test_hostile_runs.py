@@ -133,7 +133,7 @@ def test_configs_with_absurd_words(run, attack):
     ("row", "match"),
     [
         ("a,99999,0.5", "cannot be"),
-        ("a,-1,0.5", "cannot be"),
+        ("a,-2,0.5", "cannot be"),
         ("a,1,nan", "cannot be"),
         ("a,1,2", "cannot be"),
         (f"a,{10**30},0.5", "not a labels file"),

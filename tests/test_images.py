@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from lsdc.cli.parameters import complete
 from PIL import Image, ImageOps, features
 
 from lsdc import InputError, KMeans
+from lsdc.cli.parameters import complete
 from lsdc.data import budget
 from lsdc.data.files import open_data
 from lsdc.data.summary import about_reading

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
         UMAPMixture,
         VaDE,
         load,
+        suggest_k,
     )
+    from lsdc.report.terminal import ProgressBar
 
 __version__ = "0.1.0"
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "HealthWarning",
     "InputError",
     "KMeans",
+    "ProgressBar",
     "UMAPMixture",
     "VaDE",
     "datasets",
@@ -49,6 +52,7 @@ __all__ = [
     "image_folder",
     "load",
     "open_data",
+    "suggest_k",
 ]
 
 if not TYPE_CHECKING:  # PyTorch takes seconds to import: all that needs it is imported when it is first asked for
@@ -58,6 +62,7 @@ if not TYPE_CHECKING:  # PyTorch takes seconds to import: all that needs it is i
         "encode": "lsdc.data.encode",
         "image_folder": "lsdc.data.images",
         "open_data": "lsdc.data.files",
+        "ProgressBar": "lsdc.report.terminal",
     }
 
     def __getattr__(name: str) -> Any:

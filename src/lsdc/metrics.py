@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
+UNASSIGNED = -1  # the cluster of a sample that is left out of all
+
 
 class Scores(NamedTuple):
     """What the tables show of one clustering."""
@@ -111,7 +113,15 @@ def confusion(y: ArrayLike, labels: ArrayLike, kept: ArrayLike) -> NDArray[np.in
 
 def cluster_sizes(labels: ArrayLike, n_clusters: int) -> NDArray[np.int64]:
     """Samples in each of the clusters 0 .. n_clusters - 1."""
-    return np.bincount(np.asarray(labels, np.int64), minlength=n_clusters)
+    assigned = np.asarray(labels, np.int64)
+    return np.bincount(assigned[assigned != UNASSIGNED], minlength=n_clusters)
+
+
+def unassigned(labels: ArrayLike, confidence: ArrayLike, share: float) -> NDArray[np.int64]:
+    """Labels with -1 for a ``share`` of the samples, rounded down: those of the lowest confidence."""
+    result, sure = np.array(labels, np.int64), np.asarray(confidence)
+    result[np.argsort(sure, kind="stable")[: int(share * len(sure))]] = UNASSIGNED
+    return result
 
 
 def score(

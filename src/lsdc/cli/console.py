@@ -5,9 +5,11 @@ import shlex
 import shutil
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
@@ -41,6 +43,13 @@ def close_streams() -> None:
 
 log = Log()
 out, err = Console(), Console(file=cast(TextIO, log))
+
+
+def hush(context: typer.Context, *consoles: Console) -> None:
+    """Say nothing on these until the command ends."""
+    for console in consoles:
+        context.call_on_close(partial(setattr, console, "quiet", console.quiet))
+        console.quiet = True
 
 
 def program() -> list[str]:

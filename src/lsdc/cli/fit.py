@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from lsdc.cli.console import Terminated, about_data, err, line, out, program, say_next
+from lsdc.cli.afterwards import look_again
+from lsdc.cli.console import Terminated, about_data, err, hush, line, out, program, say_failure, say_next
 from lsdc.cli.importing import importing
 from lsdc.cli.options import (
     ArrayOption,
@@ -33,7 +34,7 @@ from lsdc.cli.options import (
 )
 from lsdc.cli.reading import ReadingBar
 from lsdc.cli.results import count, write_report
-from lsdc.errors import HealthWarning, InputError, PeerLost, printable
+from lsdc.errors import HealthWarning, InputError, PeerLost, printable, shown
 
 BETTER = (
     "photos are clustered from their pixels alone; with a pretrained network, --encoder FILE.onnx or "
@@ -47,9 +48,16 @@ if TYPE_CHECKING:
 
 
 def fit(
+    context: typer.Context,
     data: DataArgument,
     clusters: Annotated[
-        int | None, typer.Option("--clusters", "-k", help="how many clusters (default: the data set's classes)")
+        str | None,
+        typer.Option(
+            "--clusters",
+            "-k",
+            help="how many clusters, or auto to count them first (default: the data set's classes)",
+            metavar="K|auto",
+        ),
     ] = None,
     out_: Annotated[Path | None, typer.Option("--out", "-o", help="the run folder (default: runs/NAME)")] = None,
     recipe_: Annotated[str, typer.Option("--recipe", help="a set of settings (lsdc list recipes)")] = "default",
@@ -71,6 +79,18 @@ def fit(
         bool, typer.Option("--resume", help="go on with an interrupted run (begins it if there is none)")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the run that is there")] = False,
+    outliers: Annotated[
+        float,
+        typer.Option(
+            "--outliers",
+            min=0,
+            max=0.9,
+            help="leave this share of the samples, the least certain ones, unassigned (-1)",
+            metavar="SHARE",
+        ),
+    ] = 0.0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="say nothing but warnings and errors")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")] = False,
     save_every: Annotated[
         float,
         typer.Option("--save-every", min=0, help="seconds between checkpoints within an epoch", metavar="SECONDS"),
@@ -87,7 +107,11 @@ def fit(
     text_encoder: TextEncoderOption = None,
     encoder_set: EncoderSetOption = None,
 ) -> None:
-    """Find the clusters of DATA and keep everything in a run folder."""
+    """Find the clusters of DATA and keep everything in a run folder.
+
+    Examples:  lsdc fit digits  ·  lsdc fit photos/ --clusters 12  ·  lsdc fit reviews.csv --column text --clusters auto
+    """
+    hush(context, *([out, err] if quiet else [out] if as_json else []))
     with importing():
         from lsdc import parallel
         from lsdc.cli.parameters import chosen, complete, resumed
@@ -112,22 +136,22 @@ def fit(
         how = replace(how, encoder_settings=settings_of(encoder_set))
     with ReadingBar(err) as bar:
         dataset = open_data(data, root_of(data_root), bar, **vars(how))
-    given = chosen(method, recipe_, set_ or [], dataset, clusters, seed)
+    given = chosen(method, recipe_, set_ or [], dataset, number_of_clusters(clusters), seed)
     params = resumed(stored["params"], given, folder) if stored else complete(given, dataset, method)
     try:
         model = METHODS[method](**{**params, **({"device": device} if device else {})})
     except TypeError:
         raise InputError(f"{folder / 'config.json'}: holds parameters that {method} does not have") from None
     run.source = {"source": data, **kept(how, dataset)}
-    run.ids, run.interval = dataset.ids, save_every
+    run.ids, run.interval, run.outliers = dataset.ids, save_every, outliers
     name = dataset.title or dataset.name
-    wanted = f"{params['n_clusters']} clusters" if params["n_clusters"] is not None else "clusters to be counted"
+    wanted = f"{params['n_clusters']} clusters" if isinstance(params["n_clusters"], int) else "clusters to be counted"
     headline = f"{name}: {count(dataset):,} samples, {wanted}, run folder {folder}"
     if parallel.size() > 1:
         headline += f", {parallel.size()} processes"
     try:
-        with Live(err, headline) as monitor, _readable_warnings():
-            run.began = partial(_say_what_was_read, run, dataset, monitor)
+        with Live(err, headline) as monitor, _readable_warnings(quiet):
+            run.began = partial(_say_what_was_read, run, dataset, monitor, model)
             model.fit(dataset, monitor=monitor, **({"resume": run} if resume else {"run": run}))
     except InputError as error:
         raise about_data(error, data) from None
@@ -138,17 +162,34 @@ def fit(
             raise
         raise typer.Exit(143 if isinstance(error, Terminated) else 130) from None
     if parallel.rank() == 0:
-        _finish(run, dataset, model)
+        _finish(run, dataset, model, clusters is not None)
+        if as_json:
+            print(json.dumps(_result(run, dataset, model)))
 
 
-def _say_what_was_read(run: "Run", dataset: "Dataset", monitor: "Live") -> None:
+def number_of_clusters(text: str | None) -> int | str | None:
+    """What ``--clusters`` asks for."""
+    if text is None or text == "auto":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"--clusters must be a whole number or auto, got {shown(text)}") from None
+
+
+def _say_what_was_read(run: "Run", dataset: "Dataset", monitor: "Live", model: Any) -> None:
     """The first lines of a fit, and read.json in its folder."""
     from lsdc.data.dataset import of_photos
     from lsdc.data.summary import about_reading, in_one_line, summary
+    from lsdc.report.estimate import Clock, planned
 
-    content = summary(dataset)
+    content, said = summary(dataset), about_reading(dataset)
+    if (found := getattr(model, "suggestion_", None)) is not None:
+        content["suggestion"] = found.as_dict()
+        said.append(f"counted: {found.in_words()}; what speaks for it: lsdc suggest-k")
     run.write_json("read.json", content)
-    monitor.headline = "\n".join([monitor.headline, in_one_line(content), *about_reading(dataset)])
+    monitor.clock = Clock(planned(model.settings_, count(dataset)))
+    monitor.headline = "\n".join([monitor.headline, in_one_line(content), *said])
     if dataset.skipped:
         monitor.headline += f"; all are listed in {run.path / 'read.json'}"
     if of_photos(dataset):
@@ -190,7 +231,7 @@ def _say_how_to_go_on(error: BaseException, run: "Run", words: list[str]) -> Non
         line(err, "stopped before there was anything to keep")
 
 
-def _finish(run: "Run", dataset: "Dataset", model: Any) -> None:
+def _finish(run: "Run", dataset: "Dataset", model: Any, asked: bool) -> None:
     """What a person wants to know when a fit is done."""
     from lsdc.metrics import score
     from lsdc.report.terminal import scores_table, sizes_table
@@ -200,19 +241,37 @@ def _finish(run: "Run", dataset: "Dataset", model: Any) -> None:
     out.print(sizes_table(labels, confidence, model.n_clusters_, names))
     if dataset.y is not None:
         out.print(scores_table({model.method: score(dataset.y, labels, confidence)}, dataset.title or dataset.name))
+    for said in look_again(run, dataset, model, asked):
+        line(err, said)
     write_report(run, dataset)
     labelled = dataset.y is not None
     say_next(run.path, *(("evaluate", run.path, "--baselines") if labelled else ("predict", run.path, "NEW_DATA")))
 
 
+def _result(run: "Run", dataset: "Dataset", model: Any) -> dict[str, Any]:
+    """What came of a fit, for programs."""
+    from lsdc.metrics import cluster_sizes, score
+
+    _, labels, confidence = run.read_labels()
+    found: dict[str, Any] = {"run": str(run.path), "method": model.method, "seed": model.seed_, "n": len(labels)}
+    found |= {"n_clusters": model.n_clusters_, "sizes": cluster_sizes(labels, model.n_clusters_).tolist()}
+    found |= {"unassigned": int((labels < 0).sum()), "confident_share": float((confidence > 0.9).mean())}
+    if dataset.y is not None:
+        scores = score(dataset.y, labels, confidence)._asdict()
+        found["scores"] = {name: None if value != value else value for name, value in scores.items()}
+    return found
+
+
 @contextmanager
-def _readable_warnings() -> Iterator[None]:
+def _readable_warnings(quiet: bool) -> Iterator[None]:
     """Health warnings as lines on the console instead of Python's format."""
     with warnings.catch_warnings():
         plain = warnings.showwarning
 
         def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
-            if issubclass(category, HealthWarning):
+            if issubclass(category, HealthWarning) and quiet:
+                say_failure(f"warning: {printable(str(message))}")
+            elif issubclass(category, HealthWarning):
                 err.print(Text.assemble(("warning: ", "yellow"), printable(str(message))), soft_wrap=True)
             else:
                 plain(message, category, *where, **more)

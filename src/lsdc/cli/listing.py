@@ -1,5 +1,7 @@
 """``lsdc list``: the names that can be used."""
 
+import inspect
+import re
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -8,6 +10,8 @@ import typer
 from lsdc.cli.console import out
 from lsdc.cli.importing import importing
 from lsdc.errors import unknown
+
+PARAMETER = re.compile(r"^(?P<names>\w[\w, ]*?)(?: : .*)?\n(?P<meaning>(?:    .*\n)+)", re.MULTILINE)
 
 
 class Kind(StrEnum):
@@ -53,11 +57,23 @@ def list_(
         "recipes": RECIPES,
         "settings": METHODS[method]().get_params(),
     }
-    entries = [(name, _about(entry, kind)) for name, entry in tables[kind].items()]
+    meanings = _meanings(METHODS[method]) if kind is Kind.settings else {}
+    entries = [(name, _about(entry, kind, meanings.get(name, ""))) for name, entry in tables[kind].items()]
     out.print(names_table(f"settings of {method}" if kind is Kind.settings else kind, entries))
 
 
-def _about(entry: Any, kind: Kind) -> str:
+def _meanings(method: Any) -> dict[str, str]:
+    """What the parameters of a method mean, from its docstring and those it builds on."""
+    found: dict[str, str] = {}
+    for kind in reversed(method.__mro__):
+        section = inspect.cleandoc(kind.__doc__ or "").partition("Parameters\n----------\n")[2]
+        for match in PARAMETER.finditer(section.split("\n\n")[0] + "\n"):
+            words = " ".join(match["meaning"].split())
+            found |= {name.strip(): words for name in match["names"].split(",")}
+    return found
+
+
+def _about(entry: Any, kind: Kind, meaning: str) -> str:
     if kind is Kind.settings:
-        return f"default {entry!r}"
+        return f"default {entry!r}{': ' if meaning else ''}{meaning}"
     return entry if isinstance(entry, str) else (entry.__doc__ or "").strip().split("\n")[0]

@@ -13,22 +13,27 @@ import typer
 import lsdc
 from lsdc.cli import tables
 from lsdc.cli.console import Terminated, close_streams, err, fail, is_shared, out, say_failure
+from lsdc.cli.export import export
 from lsdc.cli.fit import fit
+from lsdc.cli.flags import Command, Group
 from lsdc.cli.importing import importing
 from lsdc.cli.listing import list_
 from lsdc.cli.results import evaluate, predict, report
+from lsdc.cli.suggest import suggest_k
 from lsdc.errors import Diverged, InputError, PeerLost
 
 app = typer.Typer(
+    cls=Group,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Group unlabelled images, documents or embeddings into K clusters (LSD-C).",
-    epilog="Start with:  lsdc fit digits",
+    epilog="Start with:  lsdc fit digits      Your own:  lsdc fit photos/ --clusters auto",
 )
-for command in (fit, predict, evaluate, report, tables.compare, tables.reproduce):
-    app.command()(command)
-app.command("list")(list_)
+for command in (fit, predict, evaluate, report, export, tables.compare, tables.reproduce):
+    app.command(cls=Command)(command)
+app.command("suggest-k", cls=Command)(suggest_k)
+app.command("list", cls=Command)(list_)
 
 
 @app.callback(invoke_without_command=True)

@@ -12,12 +12,13 @@ from lsdc.errors import InputError
 if TYPE_CHECKING:
     from lsdc.data.dataset import Reading
 
-RunArgument = Annotated[Path, typer.Argument(help="a run folder made by lsdc fit")]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="a run folder made by lsdc fit")]
 DataArgument = Annotated[
     str,
     typer.Argument(
+        metavar="DATA",
         help="a built-in name (lsdc list datasets), a folder of images, one image, "
-        "or a .npy .npz .csv .parquet .txt .jsonl file"
+        "or a .npy .npz .csv .parquet .txt .jsonl file",
     ),
 ]
 RootOption = Annotated[

@@ -10,6 +10,7 @@ from lsdc.data.datasets import Dataset
 from lsdc.errors import InputError, unknown
 from lsdc.experiments.recipes import merged, photo_settings, recipe_for
 from lsdc.methods import METHODS
+from lsdc.methods.choosing import AUTO
 
 OWN = {
     "n_clusters": "--clusters",
@@ -51,7 +52,7 @@ def changes_of(given: Sequence[str], methods: Sequence[str]) -> dict[str, dict[s
 
 
 def chosen(
-    method: str, recipe: str, words: list[str], dataset: Dataset, clusters: int | None, seed: int | None
+    method: str, recipe: str, words: list[str], dataset: Dataset, clusters: int | str | None, seed: int | None
 ) -> dict[str, Any]:
     """The recipe's parameters, what ``--set`` changes in them, and the options that have names of their own."""
     if method not in METHODS:
@@ -65,7 +66,10 @@ def chosen(
 def complete(given: dict[str, Any], dataset: Dataset, method: str) -> dict[str, Any]:
     """With the data set's number of clusters, seed 0, and of photos a network of their size, where nothing is said."""
     if given.get("n_clusters", dataset.n_clusters) is None and not METHODS[method].finds_n_clusters:
-        raise InputError(f"--clusters is missing: {dataset.name} does not say how many there are")
+        raise InputError(
+            f"--clusters is missing: {dataset.name} does not say how many there are; "
+            "give a number or --clusters auto, or look first: lsdc suggest-k DATA"
+        )
     if method == "lsdc" and "backbone" not in given and of_photos(dataset):
         given = merged(photo_settings(len(dataset.X)), given)
     return {"n_clusters": dataset.n_clusters, "random_state": 0, **given}
@@ -74,6 +78,8 @@ def complete(given: dict[str, Any], dataset: Dataset, method: str) -> dict[str, 
 def resumed(params: dict[str, Any], given: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The parameters a run was started with; what is given again must agree with them."""
     for key, value in given.items():
+        if key == "n_clusters" and value == AUTO:  # it was counted when the run began
+            continue
         if json.loads(json.dumps(value)) != params.get(key):
             raise InputError(
                 f"{folder}: was started with {key}={params.get(key)!r}, not {value!r}; use --overwrite to start again"

@@ -50,6 +50,7 @@ def predict(
         from lsdc.data.files import open_data
         from lsdc.data.summary import about_reading
         from lsdc.methods import load, read_config
+        from lsdc.methods.base import best_two
         from lsdc.runs.atomic import write_atomic
         from lsdc.runs.folder import Run
         from lsdc.runs.labels import labels_csv
@@ -68,7 +69,10 @@ def predict(
         return
     for said in about_reading(dataset):
         line(err, said)
-    text = labels_csv(dataset.ids or range(len(p)), p.argmax(1).tolist(), p.max(1).tolist(), model._names)
+    found = best_two(p)
+    text = labels_csv(
+        dataset.ids or range(len(p)), found.labels.tolist(), found.confidence.tolist(), found.more(), model._names
+    )
     if out_ is None or str(out_) == "-":
         sys.stdout.write(text.encode(errors="backslashreplace").decode())
         return
@@ -187,8 +191,8 @@ def _changed(dataset: "Dataset", config: dict[str, Any]) -> str:
     return "" if same else f"{config['data']['source']}: not the data the run was made of: values or rows have changed"
 
 
-def write_report(run: "Run", dataset: "Dataset | None") -> None:
-    """report.html, beside what it shows."""
+def write_report(run: "Run", dataset: "Dataset | None", to: Path | None = None) -> None:
+    """report.html, beside what it shows or where it is wanted."""
     from lsdc.methods import read_config
     from lsdc.metrics import score
     from lsdc.report.html import page
@@ -200,7 +204,7 @@ def write_report(run: "Run", dataset: "Dataset | None") -> None:
     scores = score(dataset.y, labels, confidence) if known and dataset is not None and dataset.y is not None else None
     title = str(config["data"].get("source", run.path.name))
     text = page(title, config, run.read_metrics(), labels, confidence, dataset if known else None, scores)
-    write_atomic(run.path / "report.html", text.encode(errors="backslashreplace"))
+    write_atomic(to or run.path / "report.html", text.encode(errors="backslashreplace"))
 
 
 def count(dataset: "Dataset") -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from lsdc.errors import InputError, shown
 from lsdc.methods.base import Estimator
+from lsdc.methods.choosing import Suggestion, suggest
 from lsdc.methods.dac import DAC
 from lsdc.methods.dec import DEC
 from lsdc.methods.deepcluster import DeepCluster
@@ -58,6 +59,12 @@ def load(path: str | os.PathLike[str], **params: Any) -> Estimator:
         return read_model(METHODS, file, tensors, header, params)
 
 
+def suggest_k(X: Any) -> Suggestion:
+    """How many clusters X has, as ``n_clusters="auto"`` finds it; X is whatever ``fit`` takes."""
+    with plain_torch():
+        return suggest(KMeans()._data(X, reset=True))
+
+
 def read_config(run: Run) -> dict[str, Any]:
     """The config.json of a run, if all of it is known and can be."""
     return check_config(METHODS, run.path / "config.json", run.read_json("config.json"))
@@ -80,4 +87,5 @@ __all__ = [
     "VaDE",
     "load",
     "read_config",
+    "suggest_k",
 ]

@@ -14,7 +14,7 @@ class AutoencoderEstimator(DeepEstimator):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: Any = 8,
         *,
         n_init: Any = 1,
         width: Any = "auto",

@@ -5,12 +5,12 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
@@ -22,6 +22,7 @@ from lsdc.data.names import Names, name_clusters, numbered
 from lsdc.data.sources import Data, Spec
 from lsdc.data.texts import TfIdf, are_texts
 from lsdc.errors import Diverged, HealthWarning, InputError, NotNumbers, Unsuitable, shown
+from lsdc.methods.choosing import AUTO, Suggestion, suggest
 from lsdc.methods.saving import as_json, check_names, digest, same_data, write_model
 from lsdc.runs.folder import Run
 from lsdc.training import device as devices
@@ -35,7 +36,33 @@ KINDS = ("images", "dense vectors", "sparse vectors", "texts")
 Arrays = Iterator[tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 
-class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class Assigned(NamedTuple):
+    """The cluster of each sample and its probability, the second best and its, and the number of clusters."""
+
+    labels: NDArray[np.int64]
+    confidence: NDArray[np.float32]
+    second: NDArray[np.int64]
+    second_confidence: NDArray[np.float32]
+    n_clusters: int
+
+    def more(self) -> dict[str, list[Any]]:
+        """What labels.csv has beside cluster and confidence."""
+        if self.n_clusters < 2:
+            return {}
+        return {"second": self.second.tolist(), "second_confidence": self.second_confidence.tolist()}
+
+
+def best_two(p: NDArray[np.float32], sound: Any = True) -> Assigned:
+    """The two likeliest clusters by probabilities (n, K); where a sample is not ``sound`` they have none."""
+    labels, rows = p.argmax(1), np.arange(len(p))
+    rest = p.copy()
+    rest[rows, labels] = -1
+    second = rest.argmax(1)
+    confidence, runner_up = (np.where(sound, p[rows, best], np.float32(np.nan)) for best in (labels, second))
+    return Assigned(labels.astype(np.int64), confidence, second.astype(np.int64), runner_up, p.shape[1])
+
+
+class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Validation, prediction, saving and the run folder; a method adds ``_fit``, ``_outputs``, settings and state.
 
     Settings are resolved once: ``_resolve`` makes them of the parameters and the data, and they are handed on.
@@ -46,13 +73,14 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     finds_n_clusters: ClassVar[bool] = False  # whether n_clusters may be None: the method finds a number by itself
     takes: ClassVar[tuple[str, ...]] = KINDS
     behaviour: ClassVar[int] = 1  # counted up when the same settings give other results: old runs are not resumed
-    n_clusters: int | None
+    n_clusters: Any
     random_state: Any
     device: str
     n_workers: int = 0
 
     labels_: NDArray[np.int64]
     n_clusters_: int
+    suggestion_: Suggestion  # where n_clusters is "auto"
     history_: list[Record]
     settings_: dict[str, Any]
     _fitted: dict[str, Any]  # the parameters of the fit, whatever has been set since
@@ -120,6 +148,7 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         run: Run | Path_ | None = None,
         resume: Run | Path_ | None = None,
         monitor: Callable[[Progress], None] | None = None,
+        callback: Any = None,
     ) -> Self:
         """Find the clusters of X; ``y`` is ignored.
 
@@ -134,22 +163,28 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             A folder in which to keep checkpoints, metrics, labels and the model, so that nothing is lost.
         resume : path
             The folder of an interrupted run to go on with; where none was begun yet, one begins.
+        callback : callable
+            Called with a ``Progress`` after every step and epoch; ``lsdc.ProgressBar()`` shows them.
         monitor : callable
-            Called with a ``Progress`` after every step and epoch.
+            The same, by its older name.
         """
+        watch = callback or monitor or (lambda progress: None)
         before = dict(self.__dict__)
         try:
             with plain_torch():
-                self._fit_checked(X, run, resume, monitor or (lambda progress: None))
+                self._fit_checked(X, run, resume, watch)
         except BaseException:  # a refused or interrupted fit leaves the estimator as it was
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
+        self.n_clusters = before["n_clusters"]  # "auto" stays as it was given; n_clusters_ is what was found
         return self
 
     def _fit_checked(self, X: Any, run: Any, resume: Any, monitor: Callable[[Progress], None]) -> None:
         data = self._data(X, reset=True)
         more = self._data(X.unlabelled, reset=False) if getattr(X, "unlabelled", None) is not None else None
+        if isinstance(self.n_clusters, str) and self.n_clusters == AUTO:
+            self._count_clusters(data)
         self._check_kind(data)
         settings = self._resolve(data.spec.shape, len(data), sp.issparse(data.X))
         self.settings_, self._fitted = settings.model_dump(mode="json"), as_json(self.get_params())
@@ -164,17 +199,25 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             pretext_data = sources.Joined(data, more) if more else None
             context = Context(self.seed_, device, n_workers, folder, monitor, pretext_data)
             self._fit(data, settings, prepared, context)
-            self.labels_, confidence, self.n_clusters_ = self._assigned(data)
-            if not np.isfinite(confidence).all():
+            found = self._assigned(data)
+            self.labels_, self.n_clusters_ = found.labels, found.n_clusters
+            if not np.isfinite(found.confidence).all():
                 raise Diverged("the network ended with numbers that are not finite; try a smaller lr")
             self._names = self._named(X)
             if folder:
+                # labels first: they fit on a disk that has no room for the model
+                ids = folder.ids or range(len(data))
+                folder.write_labels(ids, found.labels, found.confidence, found.more(), self._names)
                 self.save(folder.path / "model.safetensors")
-                folder.write_labels(
-                    folder.ids or range(len(data)), self.labels_.tolist(), confidence.tolist(), self._names
-                )
         if self.n_clusters is not None:
             self._warn_of_empty_clusters()
+
+    def _count_clusters(self, data: Data) -> None:
+        """Find ``n_clusters`` for the length of the fit; the first process counts for all."""
+        if parallel.rank() == 0:
+            self.suggestion_ = suggest(data)
+            self.n_clusters = self.suggestion_.n_clusters
+        self.n_clusters = int(parallel.say(str(self.n_clusters).encode()))
 
     def _named(self, X: Any) -> Names:
         """Names for the clusters, of texts by their words, also where an encoder has made vectors of them."""
@@ -207,17 +250,15 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
             others = ", ".join(name for name, method in METHODS.items() if kind in method.takes)
             raise Unsuitable(f"{self.method} takes {' and '.join(self.takes)}, not {kind}; methods that do: {others}")
 
-    def _assigned(self, data: Data) -> tuple[NDArray[np.int64], NDArray[np.float32], int]:
-        """The cluster of each sample, its probability, and the number of clusters; part by part, as K may be large.
+    def _assigned(self, data: Data) -> Assigned:
+        """The best clusters of each sample; part by part, as K may be large.
 
         Of features that are not finite the probability is none.
         """
-        parts = [
-            (p.argmax(1), np.where(np.isfinite(f).all(1), p.max(1), np.float32(np.nan)), p.shape[1])
-            for f, p in self._outputs(data)
-        ]
-        labels, confidence, n_clusters = zip(*parts, strict=True)
-        return np.concatenate(labels).astype(np.int64), np.concatenate(confidence), n_clusters[0]
+        parts = [best_two(p, np.isfinite(f).all(1)) for f, p in self._outputs(data)]
+        labels, confidence, second, runner_up, n_clusters = zip(*parts, strict=True)
+        first = np.concatenate(labels), np.concatenate(confidence)
+        return Assigned(*first, np.concatenate(second), np.concatenate(runner_up), n_clusters[0])
 
     def _start(self, folder: Run, data: Data, more: Data | None) -> None:
         """Make the run's folder, or check that it is of these settings and this data."""
@@ -240,9 +281,9 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
         """The cluster of each sample, new ones too."""
         check_is_fitted(self)
         with plain_torch():
-            labels, confidence, _ = self._assigned(self._data(X, reset=False))
-        _check_result(confidence)
-        return labels
+            found = self._assigned(self._data(X, reset=False))
+        _check_result(found.confidence)
+        return found.labels
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
         """The probability of each cluster for each sample (n, K)."""
@@ -251,6 +292,13 @@ class Estimator(ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ig
     def transform(self, X: Any) -> NDArray[np.float32]:
         """The features of each sample (n, D)."""
         return self._collected(X, 0)
+
+    @property
+    def _n_features_out(self) -> int:
+        """How many features ``transform`` gives: scikit-learn names the columns of data frames by it."""
+        dtype = np.float32 if self.spec_.is_image else np.float64
+        sample = Data(np.zeros((1, *self.spec_.shape), dtype), self.spec_)
+        return int(next(iter(self._outputs(sample)))[0].shape[1])
 
     def _collected(self, X: Any, which: int) -> NDArray[np.float32]:
         check_is_fitted(self)

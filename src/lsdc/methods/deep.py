@@ -131,13 +131,12 @@ class DeepEstimator(Estimator):
     }
     unfit: ClassVar[Mapping[str, tuple[str, ...]]] = UNFIT
     pretrained: ClassVar[tuple[str, ...]] = ("backbone",)
-    n_clusters: int
     network_: Any
     _views: Views
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: Any = 8,
         *,
         n_init: Any = 1,
         backbone: Any = "auto",

@@ -60,7 +60,7 @@ class FINCH(Estimator):
     finds_n_clusters = True
 
     def __init__(
-        self, n_clusters: int | None = None, *, metric: str = "cosine", random_state: Any = None, device: str = "auto"
+        self, n_clusters: Any = None, *, metric: str = "cosine", random_state: Any = None, device: str = "auto"
     ) -> None:
         self.n_clusters = n_clusters
         self.metric = metric

@@ -30,8 +30,8 @@ class KMeans(Estimator):
 
     Parameters
     ----------
-    n_clusters : int
-        The number of clusters K.
+    n_clusters : int or "auto"
+        The number of clusters K; "auto" counts them first (``lsdc.suggest_k``).
     n_init : int
         Starts from k-means++; the one with the smallest inertia is kept.
     random_state : int, RandomState or None
@@ -53,10 +53,9 @@ class KMeans(Estimator):
 
     method = "kmeans"
     settings = Settings
-    n_clusters: int
 
     def __init__(
-        self, n_clusters: int = 8, *, n_init: int = 20, random_state: Any = None, device: str = "auto"
+        self, n_clusters: Any = 8, *, n_init: int = 20, random_state: Any = None, device: str = "auto"
     ) -> None:
         self.n_clusters = n_clusters
         self.n_init = n_init

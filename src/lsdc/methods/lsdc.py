@@ -54,7 +54,7 @@ BATCH_SIZE = {("batch", "vector"): 256, ("batch", "image"): 256, ("graph", "vect
 LR = {("batch", "vector"): 1e-3, ("batch", "image"): 1e-3, ("graph", "vector"): 3e-2, ("graph", "image"): 1e-3}
 REMEDIES = {
     "collapsed": "a smaller lr or weight_decay, a larger balance, or another pretext",
-    "dead": "a larger balance, a k nearer to pool / n_clusters, or another random_state",
+    "dead": "a larger balance, neighbours (the setting k) nearer to pool / n_clusters, or another random_state",
 }
 # whoever changes one of these asks for labels made within a batch, as in the paper ...
 IN_BATCH: dict[str, Any] = {
@@ -219,8 +219,8 @@ class LSDC(DeepEstimator):
 
     Parameters
     ----------
-    n_clusters : int
-        The number of clusters K.
+    n_clusters : int or "auto"
+        The number of clusters K; "auto" counts them first (``lsdc.suggest_k``).
     neighbours : {"auto", "graph", "batch"}
         Where pairs come from: short walks on a neighbour graph of all samples, or labels made within each batch, as in
         the paper. "auto" is the graph for images and for dense vectors of 32 numbers or more, unless a parameter that
@@ -281,6 +281,8 @@ class LSDC(DeepEstimator):
         The cluster of each sample of X.
     n_clusters_ : int
         The number of clusters.
+    suggestion_ : Suggestion
+        How it was found, where ``n_clusters`` is "auto".
     history_ : list of dict
         One record per epoch: losses, clusters alive, density of A, confidence.
     n_features_in_ : int
@@ -303,7 +305,7 @@ class LSDC(DeepEstimator):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: Any = 8,
         *,
         neighbours: str = "auto",
         n_init: Any = "auto",

@@ -70,11 +70,10 @@ class UMAPMixture(Estimator):
 
     method = "umap"
     settings = Settings
-    n_clusters: int
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: Any = 8,
         *,
         n_neighbors: int = 30,
         n_components: int = 10,

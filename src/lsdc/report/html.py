@@ -11,7 +11,7 @@ from PIL import Image
 
 from lsdc.data.datasets import Dataset
 from lsdc.data.sources import raw
-from lsdc.metrics import Scores
+from lsdc.metrics import Scores, cluster_sizes
 
 EXAMPLES = 12  # shown of each cluster, the most confident first
 TITLES = {"acc": "ACC", "nmi": "NMI", "ari": "ARI", "confident_share": "confident", "confident_acc": "their ACC"}
@@ -80,7 +80,7 @@ def _scores(scores: Scores) -> str:
 
 
 def _sizes(labels: np.ndarray, confidence: np.ndarray, n_clusters: int) -> str:
-    sizes = np.bincount(labels, minlength=n_clusters)
+    sizes = cluster_sizes(labels, n_clusters)
     rows = ""
     for cluster, size in enumerate(sizes):
         mine = confidence[labels == cluster]

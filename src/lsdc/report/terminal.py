@@ -12,7 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from lsdc.errors import printable
-from lsdc.metrics import Scores
+from lsdc.methods.choosing import Suggestion
+from lsdc.metrics import UNASSIGNED, Scores, cluster_sizes
+from lsdc.report.estimate import Clock
 from lsdc.training.loop import Progress as Step
 
 MOST_ROWS = 30  # of a table of clusters
@@ -32,18 +34,20 @@ def describe(record: dict[str, Any]) -> str:
 
 
 class Live:
-    """Shows the steps of a fit: pass it as ``monitor``. Nothing is shown before ``open`` or the first one."""
+    """Shows the steps of a fit: pass it as ``callback``. Nothing is shown before ``open`` or the first one."""
 
-    def __init__(self, console: Console, headline: str) -> None:
+    def __init__(self, console: Console, headline: str = "") -> None:
         self.console, self.headline, self.opened = console, headline, False
+        self.clock = Clock({})
         self.bars = Progress(
             TextColumn("{task.fields[stage]:<10}"),
             BarColumn(bar_width=24),
             TextColumn("epoch {task.fields[epoch]}/{task.fields[epochs]}"),
             TimeRemainingColumn(elapsed_when_finished=True),
             TextColumn("{task.fields[figures]}", style="dim"),
+            TextColumn("{task.fields[left]}"),
             console=console,
-            disable=not console.is_terminal,
+            disable=not (console.is_terminal or console.is_jupyter),
         )
         self.tasks: dict[str, Any] = {}
         self.said = 0.0
@@ -62,11 +66,13 @@ class Live:
         """Say what is fitted, once."""
         if not self.opened:
             self.opened = True
-            lines = map(printable, self.headline.split("\n"))
-            self.console.print(Text("\n".join(lines)), soft_wrap=True)
+            if self.headline:
+                lines = map(printable, self.headline.split("\n"))
+                self.console.print(Text("\n".join(lines)), soft_wrap=True)
 
     def __call__(self, step: Step) -> None:
         self.open()
+        self.clock.update(step)
         if not self.tasks:
             self.bars.start()
         if step.stage not in self.tasks:
@@ -78,16 +84,23 @@ class Live:
                 epoch=step.epoch - 1,
                 epochs=step.epochs,
                 figures="",
+                left="",
             )
-        task = self.tasks[step.stage]
+        task, left = self.tasks[step.stage], self.clock.in_words()
         if step.record is None:
-            self.bars.update(task, completed=step.epoch - 1 + step.step / step.steps)
+            self.bars.update(task, completed=step.epoch - 1 + step.step / step.steps, left=left)
             return
-        figures = describe(step.record)
-        self.bars.update(task, completed=step.epoch, epoch=step.epoch, figures=figures)
-        if not self.console.is_terminal and (step.epoch == step.epochs or time.monotonic() - self.said > EVERY):
+        figures, last = describe(step.record), step.epoch == step.epochs
+        self.bars.update(task, completed=step.epoch, epoch=step.epoch, figures=figures, left="" if last else left)
+        if self.bars.disable and (last or time.monotonic() - self.said > EVERY):
             self.said = time.monotonic()
+            figures += f" · {left}" if left else ""
             self.console.print(f"{step.stage}: epoch {step.epoch}/{step.epochs} · {figures}", highlight=False)
+
+
+def ProgressBar() -> Live:
+    """Bars for a fit in Python, in notebooks too: ``with lsdc.ProgressBar() as bar: model.fit(X, callback=bar)``."""
+    return Live(Console(stderr=True))
 
 
 class Board:
@@ -176,15 +189,46 @@ def sizes_table(
         table.add_column(name, justify="right")
     if names is not None:
         table.add_column("name")
-    shown = np.argsort(-np.bincount(labels, minlength=n_clusters), kind="stable")[:MOST_ROWS]
-    for cluster in sorted(shown.tolist()):
+    shown = np.argsort(-cluster_sizes(labels, n_clusters), kind="stable")[:MOST_ROWS].tolist()
+    for cluster in sorted(shown) + [UNASSIGNED] * bool((labels == UNASSIGNED).any()):
         mine = confidence[labels == cluster]
         mean, sure = (f"{mine.mean():.2f}", f"{(mine > 0.9).mean():.0%}") if len(mine) else ("-", "-")
-        called = [Text(printable(names[cluster]))] if names is not None else []
-        table.add_row(str(cluster), f"{len(mine):,}", f"{len(mine) / max(len(labels), 1):.1%}", mean, sure, *called)
+        number = "unassigned" if cluster == UNASSIGNED else str(cluster)
+        called = [] if names is None else [Text("" if cluster == UNASSIGNED else printable(names[cluster]))]
+        table.add_row(number, f"{len(mine):,}", f"{len(mine) / max(len(labels), 1):.1%}", mean, sure, *called)
     if n_clusters > MOST_ROWS:
         table.caption = f"the {MOST_ROWS} largest of {n_clusters} clusters"
     return table
+
+
+def candidates_table(found: Suggestion) -> Table:
+    """What speaks for each number of clusters; the widest bars are those of the best figures, the choice is marked."""
+    table = Table(header_style="bold", caption=_signals(found), caption_justify="left")
+    for name in ("clusters", "parts", "eigengap", "silhouette", "stability"):
+        table.add_column(name, justify="right" if name == "clusters" else "left")
+    widest = max(c.eigengap for c in found.candidates) or 1.0
+    last = max(found.n_clusters + 3, *(n for numbers in found.signals.values() for n in numbers))
+    for c in [c for c in found.candidates if c.n_clusters <= last]:
+        cells = [_bar(c.eigengap / widest, c.eigengap), _bar(c.silhouette, c.silhouette)]
+        chosen = c.n_clusters == found.n_clusters
+        mark = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE} " if chosen else ""
+        votes = "\N{BLACK CIRCLE}" * c.votes
+        row = (f"{mark}{c.n_clusters}", votes, *cells, _bar(c.stability, c.stability))
+        table.add_row(*row, style="bold green" if chosen else "")
+    return table
+
+
+def _bar(share: float | None, figure: float | None, width: int = 10) -> str:
+    """A figure and its bar."""
+    if share is None or figure is None:
+        return ""
+    return f"{figure:6.3f} " + "\N{BLACK SQUARE}" * round(width * min(max(share, 0.0), 1.0))
+
+
+def _signals(found: Suggestion) -> Text:
+    parts = ", ".join(map(str, found.signals["communities"]))
+    others = [f"{name}: {n}" for name, numbers in found.signals.items() if name != "communities" for n in numbers]
+    return Text(f"communities in parts of {found.n_samples:,} samples: {parts}; {'; '.join(others)}")
 
 
 def names_table(kind: str, entries: Sequence[tuple[str, str]]) -> Table:

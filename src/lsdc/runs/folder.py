@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 
 from lsdc.data.names import Names
 from lsdc.errors import HealthWarning, InputError
+from lsdc.metrics import unassigned
 from lsdc.runs import lock
 from lsdc.runs.atomic import make_folder, whole, write_atomic
 from lsdc.runs.checkpoint import Checkpoint
@@ -25,7 +26,7 @@ from lsdc.runs.untrusted import contained, read_json, read_records
 INTERVAL = 60.0
 FILES = (
     *("environment.json", "read.json", "metrics.jsonl"),
-    *("names.json", "labels.csv", "model.safetensors", "report.html", "config.json"),
+    *("names.json", "labels.csv", "duplicates.csv", "model.safetensors", "report.html", "config.json"),
 )
 TEMPORARY = (*(f".{name}.????????.tmp" for name in FILES), "checkpoint/.*.safetensors.????????.tmp")
 
@@ -44,6 +45,7 @@ class Run:
         self.fingerprint = ""
         self.source: dict[str, Any] = {}  # where the data came from, for config.json
         self.ids: Sequence[object] | None = None  # the names of the samples, for labels.csv
+        self.outliers = 0.0  # the share of the samples that labels.csv leaves unassigned
         self.began: Callable[[], None] = lambda: None  # called once the run is known to be possible
         self._sound: set[str] = set()  # stages whose newest checkpoint is one to come back to
         self._owed: dict[str, list[dict[str, Any]]] = {}  # records of stages that the disk did not take
@@ -151,17 +153,24 @@ class Run:
         return read_json(self.path / name)
 
     def write_labels(
-        self, ids: Sequence[object], labels: Sequence[int], confidence: Iterable[float], named: Names
+        self,
+        ids: Sequence[object],
+        labels: np.ndarray,
+        confidence: np.ndarray,
+        more: Mapping[str, Iterable[object]] | None = None,
+        named: Names | None = None,
     ) -> None:
         """labels.csv, one line a sample, which ends a run: records that a full disk did not take come before it.
 
-        Where the clusters have terms, names.json has these and their names.
+        ``more`` are further columns. Where the clusters have terms, names.json has these and their names.
         """
         for stage, history in self._owed.items():
             self._write_metrics(stage, history)
-        if any(named.terms):
+        if named and any(named.terms):
             self.write_json("names.json", {"names": named.names, "terms": named.terms})
-        write_atomic(self.path / "labels.csv", labels_csv(ids, labels, confidence, named).encode())
+        assigned = unassigned(labels, confidence, self.outliers)
+        text = labels_csv(ids, assigned.tolist(), confidence.tolist(), more, named)
+        write_atomic(self.path / "labels.csv", text.encode())
 
     def read_labels(self) -> tuple[list[str], np.ndarray, np.ndarray]:
         """Ids, clusters and confidences of labels.csv."""

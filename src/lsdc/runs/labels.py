@@ -1,7 +1,7 @@
-"""labels.csv: id or path, cluster, confidence; harmless in a spreadsheet, and read back to the letter."""
+"""labels.csv: id or path, cluster, confidence, and more; harmless in a spreadsheet, and read back to the letter."""
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +10,34 @@ import numpy as np
 from lsdc.data.names import Names
 from lsdc.data.spreadsheet import cell, text_of
 from lsdc.errors import InputError
+from lsdc.metrics import UNASSIGNED
 from lsdc.runs.untrusted import LONGEST_LINE, lines, plain_file
 
 COLUMNS = ("id", "cluster", "confidence")
 
 
 def labels_csv(
-    ids: Sequence[object], labels: Iterable[int], confidence: Iterable[float], named: Names | None = None
+    ids: Sequence[object],
+    labels: Sequence[int],
+    confidence: Iterable[float],
+    more: Mapping[str, Iterable[object]] | None = None,
+    named: Names | None = None,
 ) -> str:
-    """The text of a labels file; clusters that have terms are named in a fourth column."""
-    names = {c: f",{cell(name)}" for c, name in enumerate(named.names)} if named and any(named.terms) else {}
-    rows = (
-        f"{cell(i)},{int(c)},{p:.6f}{names.get(int(c), ',') if names else ''}\n"
-        for i, c, p in zip(ids, labels, confidence, strict=True)
-    )
-    return ",".join((*COLUMNS, "name") if names else COLUMNS) + "\n" + "".join(rows)
+    """The text of a labels file; ``more`` are further columns by their names, in order.
+
+    Clusters that have terms are named in the first of these.
+    """
+    columns: dict[str, Iterable[object]] = {}
+    if named and any(named.terms):
+        columns["name"] = ["" if c == UNASSIGNED else named.names[c] for c in labels]
+    columns |= more or {}
+    rows = zip(map(cell, ids), map(int, labels), map(float, confidence), *columns.values(), strict=True)
+    text = (",".join([name, *map(_written, values)]) for name, *values in rows)
+    return "\n".join([",".join((*COLUMNS, *map(cell, columns))), *text, ""])
+
+
+def _written(value: object) -> str:
+    return f"{value:.6f}" if isinstance(value, float) else cell(value)
 
 
 def read_labels(path: Path, config: dict[str, Any]) -> tuple[list[str], np.ndarray, np.ndarray]:
@@ -45,6 +58,6 @@ def read_labels(path: Path, config: dict[str, Any]) -> tuple[list[str], np.ndarr
     n = config["data"].get("n", len(rows)) if isinstance(config.get("data"), dict) else len(rows)
     if not rows or len(rows) != n:
         raise InputError(f"{path}: has {len(rows)} rows, but the run has {n} samples")
-    if clusters.min() < 0 or clusters.max() >= len(rows) or not ((confidence >= 0) & (confidence <= 1)).all():
+    if clusters.min() < UNASSIGNED or clusters.max() >= len(rows) or not ((confidence >= 0) & (confidence <= 1)).all():
         raise InputError(f"{path}: holds clusters or confidences that cannot be")
     return ids, clusters, confidence

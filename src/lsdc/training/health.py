@@ -51,10 +51,10 @@ def symptoms(record: dict[str, Any], remedies: dict[str, str] = REMEDIES) -> dic
     density = record.get("density")
     if density is not None and not 0.25 / n < density < 4 / n and n > 1:
         low = density < 1 / n
-        fate, k, tau = ("die", "larger", "looser") if low else ("merge", "smaller", "stricter")
+        fate, many, tau = ("die", "more", "looser") if low else ("merge", "fewer", "stricter")
         found["density"] = (
             f"the pairwise labels connect {density:.1%} of the pairs where 1/K is {1 / n:.1%}, so clusters tend to "
-            f"{fate}; try a {k} k (or a {tau} tau)"
+            f"{fate}; try {many} neighbours (the setting k, not the number of clusters), or a {tau} tau"
         )
     if record.get("spread", 1.0) < 1e-3:
         found["shrunk"] = "the features shrink to a point; try a smaller weight_decay or lr, or freeze more stages"

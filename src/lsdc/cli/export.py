@@ -1,0 +1,169 @@
+"""``lsdc export``: what a run has found, in forms that other tools read."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lsdc.cli.console import err, line, out
+from lsdc.cli.importing import importing
+from lsdc.cli.options import RootOption, RunArgument
+from lsdc.cli.results import _changed, _data_of, write_report
+from lsdc.errors import InputError, shown
+
+if TYPE_CHECKING:
+    from lsdc.data.datasets import Dataset
+    from lsdc.runs.folder import Run
+
+UNSAFE = re.compile(r"[^\w.()+@=, -]+")
+LONGEST_NAME = 120
+
+
+def export(
+    run: RunArgument,
+    folders: Annotated[
+        Path | None, typer.Option("--folders", help="a new folder with one folder of images a cluster", metavar="OUT")
+    ] = None,
+    copy: Annotated[bool, typer.Option("--copy", help="with --folders: copy images instead of linking them")] = False,
+    probabilities: Annotated[
+        Path | None, typer.Option("--probabilities", help="those of each cluster: .npy or .parquet", metavar="FILE")
+    ] = None,
+    features: Annotated[
+        Path | None, typer.Option("--features", help="the features of each sample: .npy or .parquet", metavar="FILE")
+    ] = None,
+    onnx: Annotated[
+        Path | None, typer.Option("--onnx", help="the model with its scaling, as ONNX in fp32", metavar="FILE")
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="the report as one file", metavar="FILE")] = None,
+    data_root: RootOption = None,
+) -> None:
+    """Write what a run has found where other tools find it.
+
+    Examples:  lsdc export runs/photos --folders sorted  ·  lsdc export runs/digits --onnx digits.onnx
+    """
+    with importing():
+        from lsdc.methods import load, read_config
+        from lsdc.runs.folder import Run
+
+    if not any((folders, probabilities, features, onnx, html)):
+        raise InputError("say what to export: --folders, --probabilities, --features, --onnx or --html")
+    folder = Run.open(run)
+    config = read_config(folder)
+    for file in filter(None, (probabilities, features)):
+        if file.suffix.lower() not in (".npy", ".parquet"):
+            raise InputError(f"{file}: features and probabilities are written as .npy or .parquet")
+    dataset = _data_of(config, data_root)
+    if dataset and (why := _changed(dataset, config)):
+        raise InputError(f"{why}; fit again, or put the data back")
+    if folders:
+        _write_folders(folder, folders, config, copy)
+    if probabilities or features:
+        _write_arrays(folder, _needed(dataset, run), probabilities, features)
+    if onnx:
+        _write_onnx(load(run, device="cpu"), onnx, dataset)
+    if html:
+        write_report(folder, dataset, html)
+        line(out, f"written: {html}")
+
+
+def _needed(dataset: "Dataset | None", run: Path) -> "Dataset":
+    if dataset is None:
+        raise InputError(f"{run}: the run does not say where its data is; use predict_proba and transform in Python")
+    return dataset
+
+
+def _write_arrays(run: "Run", dataset: "Dataset", probabilities: Path | None, features: Path | None) -> None:
+    from lsdc.methods import load
+
+    model = load(run.path)
+    ids = run.read_labels()[0]
+    for file, values, name in ((probabilities, model.predict_proba, "cluster"), (features, model.transform, "feature")):
+        if file:
+            _write_array(file, values(dataset), ids, name)
+            line(out, f"written: {file}")
+
+
+def _write_array(path: Path, values: Any, ids: list[str], name: str) -> None:
+    """A matrix as .npy, or as a table with the ids before it."""
+    import io
+
+    import numpy as np
+
+    from lsdc.runs.atomic import write_atomic
+
+    file: Any = io.BytesIO()
+    if path.suffix.lower() == ".npy":
+        np.save(file, values)
+    else:
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+        except ImportError:
+            raise InputError('.parquet needs the extra "parquet": pip install "lsd-clusters[parquet]"') from None
+        columns = {"id": pa.array(ids), **{f"{name}_{i}": pa.array(values[:, i]) for i in range(values.shape[1])}}
+        pq.write_table(pa.table(columns), file)
+    try:
+        write_atomic(path, file.getvalue())
+    except OSError as error:
+        raise InputError(f"{path}: cannot write there ({error.strerror})") from None
+
+
+def _write_onnx(model: Any, path: Path, dataset: "Dataset | None") -> None:
+    from lsdc.methods.onnx import export_onnx
+
+    apart = export_onnx(model, path, model._data(dataset, reset=False) if dataset else None)
+    if model.words_:
+        line(err, f"{path}: takes tf-idf vectors of the model's {len(model.words_.words):,} words, not texts")
+    shape = ", ".join(map(str, model.spec_.shape))
+    line(out, f"written: {path} (x: float32 (n, {shape}); onnxruntime gives the same to {apart:.1g})")
+
+
+def _write_folders(run: "Run", to: Path, config: dict[str, Any], copy: bool) -> None:
+    """A folder a cluster with links to its images, or copies; it appears whole or not at all."""
+    source = Path(str(config["data"].get("source", "")))
+    if not source.is_dir():
+        raise InputError(f"{run.path}: --folders needs a run on a folder of images")
+    if to.exists():
+        raise InputError(f"{to}: is there already; choose a new folder")
+    ids, labels, _ = run.read_labels()
+    width, taken = len(str(int(labels.max()))), set[Path]()
+    part = to.with_name(f".{to.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        for name, cluster in zip(ids, labels.tolist(), strict=True):
+            place = part / (f"cluster-{cluster:0{width}d}" if cluster >= 0 else "unassigned")
+            place.mkdir(parents=True, exist_ok=True)
+            if Path(name).is_absolute() or ".." in Path(name).parts:
+                raise InputError(f"{run.path / 'labels.csv'}: names {shown(name)}, which is outside of {source}")
+            file = source / name
+            target = _free(place / safe_name(name), taken)
+            if copy:
+                shutil.copy2(file, target)
+            else:
+                target.symlink_to(file.resolve())
+        os.replace(part, to)
+    except OSError as error:
+        raise InputError(f"{to}: cannot be written ({error.strerror}: {error.filename})") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    line(out, f"written: {to} ({len(ids):,} {'copies' if copy else 'links'})")
+
+
+def safe_name(name: str) -> str:
+    """One name of a file for a path, of characters that every file system and shell takes."""
+    text = UNSAFE.sub("_", name.replace("/", "__").replace("\\", "__")).strip(" .-") or "image"
+    stem, suffix = os.path.splitext(text)
+    return stem[: LONGEST_NAME - len(suffix)] + suffix
+
+
+def _free(path: Path, taken: set[Path]) -> Path:
+    """The path, or with a number if another sample has it."""
+    tries, free = 1, path
+    while free in taken:
+        tries += 1
+        free = path.with_stem(f"{path.stem}-{tries}")
+    taken.add(free)
+    return free

@@ -1,0 +1,188 @@
+"""How many clusters there are, from what needs no labels: communities, the eigengap, silhouettes, stability."""
+
+import warnings
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from scipy.linalg import eigvalsh
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score, silhouette_score
+
+from lsdc.data.sources import Data
+from lsdc.errors import InputError
+from lsdc.functional import nearest
+from lsdc.methods.communities import FEW_DIMENSIONS, n_communities, neighbour_graph
+from lsdc.nn.projection import projection
+from lsdc.training.rng import derive
+
+Features = NDArray[np.float32]
+AUTO = "auto"  # the n_clusters that asks for a suggestion
+LEAST = 20  # samples: fewer say nothing about clusters
+SAMPLES = 10_000  # looked at in all ...
+PART = 5_000  # ... at a time by communities, which all samples have a part in
+SOME = 1_500  # by K-means
+REPEATS = 4
+MOST = 20  # clusters that K-means tries
+PIXELS = 50  # principal directions of images
+TOPICS = 20  # singular directions of sparse documents, as LSD-C has them
+FAR = 1.5  # times as many clusters, or a part of them: worth a word
+COPY = 0.1  # of the usual distance to the nearest sample
+STABLE = 0.95  # agreement of K-means on two halves
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What is to be said for ``n_clusters``: votes of the communities, and figures that are better if larger."""
+
+    n_clusters: int
+    votes: int
+    eigengap: float
+    silhouette: float | None  # one cluster has none
+    stability: float | None
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A number of clusters, how sure it is ("sure", "fairly sure" or "a guess"), and what speaks for which number."""
+
+    n_clusters: int
+    sureness: str
+    signals: dict[str, list[int]]
+    candidates: tuple[Candidate, ...]
+    n_samples: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    def in_words(self) -> str:
+        """One line for people."""
+        low, high = min(self.signals["communities"]), max(self.signals["communities"])
+        range_ = f", between {low} and {high} in parts of the data" if low < high else ""
+        what = "1 cluster: nothing parts the samples" if self.n_clusters == 1 else f"{self.n_clusters} clusters"
+        return f"{what} ({self.sureness}{range_})"
+
+
+def suggest(data: Data, seed: int = 0) -> Suggestion:
+    """How many clusters samples have, on the features that LSD-C would look at or cheap ones like them."""
+    if len(data) < LEAST:
+        raise InputError(f"X has {len(data)} samples, too few to count clusters in; say how many with n_clusters")
+    f, _ = features(data, seed)
+    votes = [n_communities(part, derive(seed, "louvain", i)) for i, part in enumerate(_parts(f, seed))]
+    some = _drawn(f, SOME, seed, "some")
+    gaps, (silhouettes, stabilities) = eigengaps(some), kmeans_scores(some, seed)
+    signals = {
+        "communities": votes,
+        "eigengap": [1 + int(np.argmax(gaps))],
+        "silhouette": [2 + int(np.argmax(silhouettes))],
+        "stability": [_most_stable(stabilities)],
+    }
+    chosen = int(np.median(votes))
+    candidates = []
+    for n in range(1, max(MOST, *votes) + 1):
+        gap = float(gaps[n - 1]) if n <= len(gaps) else 0.0
+        of_kmeans = (silhouettes[n - 2], stabilities[n - 2]) if 2 <= n < len(silhouettes) + 2 else (None, None)
+        candidates.append(Candidate(n, votes.count(n), gap, *of_kmeans))
+    return Suggestion(chosen, _sureness(chosen, signals), signals, tuple(candidates), len(f))
+
+
+def doubts(f: Features, n_clusters: int, seed: int = 0) -> list[str]:
+    """A line for people if the data supports far more or far fewer clusters than were asked for."""
+    found = n_communities(_drawn(f, PART // 2, seed, "doubts"), derive(seed, "louvain"))
+    if n_clusters > FAR * found:
+        what = "nothing parts its samples" if found == 1 else f"it has about {found}, so some clusters share one"
+        return [f"too many? {n_clusters} clusters were asked of this data, but {what}; see lsdc suggest-k"]
+    if found > FAR * n_clusters + 1:
+        return [f"too few? {n_clusters} clusters were asked of this data, which has about {found}; see lsdc suggest-k"]
+    return []
+
+
+def near_duplicates(f: Features) -> list[tuple[int, int, float]]:
+    """Samples (i, j, distance) that are much nearer than usual; none in few dimensions, where chance does it."""
+    found = nearest(torch.from_numpy(f), 2, "l2")
+    _, dimensions = neighbour_graph(_drawn(f, SOME, 0, "dimensions"))
+    d, j = found.distances[:, 0].numpy(), found.indices[:, 0].numpy()
+    usual = np.median(d)
+    if dimensions < FEW_DIMENSIONS or usual == 0:
+        return []
+    close = np.flatnonzero(d < COPY * usual)
+    return [(int(i), int(j[i]), float(d[i])) for i in close if i < j[i] or j[j[i]] != i]
+
+
+def features(data: Data, seed: int) -> tuple[Features, NDArray[np.int64]]:
+    """Where samples are compared: angles in leading directions of vectors, of documents, or pixels of images.
+
+    With them which samples these are: of large data a part.
+    """
+    rows = torch.from_numpy(np.sort(np.random.default_rng(derive(seed, "rows")).permutation(len(data))[:SAMPLES]))
+    if sp.issparse(data.X):
+        X = data.X[rows.numpy()].astype(np.float32)
+        n = max(1, min(TOPICS, X.shape[1] - 1))
+        f = TruncatedSVD(n, random_state=0).fit_transform(X)
+        f = f / np.linalg.norm(f, axis=1, keepdims=True).clip(min=1e-12)
+    elif data.spec.is_image:
+        pixels = torch.cat([data.batch(part).flatten(1) for part in torch.split(rows, 1024)]).numpy()
+        f = PCA(min(PIXELS, *pixels.shape), random_state=0).fit_transform(pixels)
+    else:
+        x = data.batch(rows)
+        compared: Any = projection(data.spec.shape).stages[0]
+        compared.fit(x, -data.spec.offset / data.spec.scale, derive(seed, "directions"))
+        f = compared.compared(x).numpy()
+    return np.ascontiguousarray(f, np.float32), rows.numpy()
+
+
+def _drawn(f: Features, n: int, seed: int, *place: str | int) -> Features:
+    return f[np.random.default_rng(derive(seed, *place)).permutation(len(f))[:n]]
+
+
+def _parts(f: Features, seed: int) -> list[Features]:
+    """Random parts: what is found in all of them is no accident."""
+    return [_drawn(f, min(PART, max(LEAST, len(f) * 4 // 5)), seed, "part", i) for i in range(REPEATS)]
+
+
+def eigengaps(f: Features, most: int = MOST) -> NDArray[np.float64]:
+    """Gaps after the first, second, ... eigenvalue of the graph's normalised Laplacian.
+
+    A dense solver: Lanczos sees the zero of many separate clusters once, and crawls where a shape is long and thin.
+    """
+    A, _ = neighbour_graph(f)
+    most = min(most, len(f) - 3)
+    scale = sp.diags(1 / np.sqrt(np.asarray(A.sum(1)).ravel()))
+    values = eigvalsh((scale @ A @ scale).toarray(), subset_by_index=[len(f) - most - 1, len(f) - 1])
+    gaps: NDArray[np.float64] = -np.diff(values[::-1])
+    return gaps
+
+
+def kmeans_scores(f: Features, seed: int) -> tuple[list[float], list[float]]:
+    """Silhouettes of K-means with 2, 3, ... clusters, and how far K-means on two halves of the samples agree."""
+    silhouettes, stabilities = [], []
+    halves = f[::2], f[1::2]
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # copies of few samples
+        for n in range(2, min(MOST, len(f) // 4) + 1):
+            lloyds = [KMeans(n, n_init=3, random_state=derive(seed, n) % 2**32).fit(part) for part in halves]
+            first, second = (lloyd.predict(f) for lloyd in lloyds)
+            stabilities.append(float(adjusted_rand_score(first, second)))
+            parted = len(np.unique(first)) > 1
+            silhouettes.append(float(silhouette_score(f, first)) if parted else 0.0)
+    return silhouettes, stabilities
+
+
+def _most_stable(stabilities: list[float]) -> int:
+    """The largest number of clusters that both halves agree on, or the one they agree on best."""
+    agreed = [i for i, stability in enumerate(stabilities) if stability >= STABLE]
+    return 2 + (agreed[-1] if agreed else int(np.argmax(stabilities)))
+
+
+def _sureness(chosen: int, signals: dict[str, list[int]]) -> str:
+    """By how far parts of the data, and the other signals, agree."""
+    votes = signals["communities"]
+    others = [n for name, found in signals.items() if name != "communities" for n in found]
+    if set(votes) == {chosen} and any(abs(n - chosen) <= chosen // 10 for n in others):
+        return "sure"
+    return "fairly sure" if max(votes) - min(votes) <= max(1, chosen // 4) else "a guess"

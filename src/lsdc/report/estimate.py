@@ -1,0 +1,67 @@
+"""How long a fit will take in all: the work of every stage from its settings, the pace from what is done."""
+
+import time
+from typing import Any
+
+from lsdc.training.loop import Progress
+
+CLASSIFIERS = 0.3  # a step of classifiers on features, beside one of a network on a batch
+VIEWS = 3.0  # a step of LSD-C within batches, which looks at each sample three times
+
+
+def planned(settings: dict[str, Any], n: int) -> dict[str, float]:
+    """The work of the stages to come, in steps of a pretext on one batch; empty where the method has no stages."""
+    if "plan" not in settings:
+        return {}
+    plan, before, graph = settings["plan"], settings.get("pretext_plan"), settings.get("graph")
+    work = {"pretext": before["epochs"] * max(1, n // before["batch_size"])} if before else {}
+    if settings.get("pretext") == "none":
+        work = {}
+    if graph and settings["architecture"]["backbone"] == "projection":
+        return {"clustering": CLASSIFIERS * plan["epochs"]}
+    if graph:
+        steps = 20 * max(10_240, min(n, 20_000)) // 512
+        return {
+            **work,
+            "starts": CLASSIFIERS * steps,
+            "clustering": 150 * plan["epochs"],
+            "choice": CLASSIFIERS * steps,
+        }
+    each = VIEWS if "labelling" in settings else 1.0
+    return {**work, "clustering": each * plan["epochs"] * max(1, n // plan["batch_size"])}
+
+
+class Clock:
+    """Tells the time that is left for all stages; a run that goes on counts what it does itself."""
+
+    def __init__(self, work: dict[str, float]) -> None:
+        self.work, self.seen = dict(work), dict[str, tuple[float, float]]()
+        self.started = time.monotonic()
+
+    def update(self, step: Progress) -> None:
+        """Take note of where a stage is."""
+        done = (step.epoch if step.record else step.epoch - 1 + step.step / max(step.steps, 1)) / max(step.epochs, 1)
+        self.work.setdefault(step.stage, float(step.epochs))
+        first, _ = self.seen.get(step.stage, (done if step.epoch > 1 else 0.0, 0.0))
+        self.seen[step.stage] = first, done
+
+    def left(self) -> float | None:
+        """Seconds to go, once there is something to tell them from."""
+        own = sum(self.work[stage] * (done - first) for stage, (first, done) in self.seen.items())
+        if own <= 0:
+            return None
+        reached = max(list(self.work).index(stage) for stage in self.seen)
+        shares = [
+            self.seen[stage][1] if stage in self.seen else float(i < reached) for i, stage in enumerate(self.work)
+        ]
+        ahead = sum(work * (1 - share) for work, share in zip(self.work.values(), shares, strict=True))
+        return ahead * (time.monotonic() - self.started) / own
+
+    def in_words(self) -> str:
+        """For people: about how long, in all."""
+        left = self.left()
+        if left is None or left < 1:
+            return ""
+        if left < 90:
+            return f"about {round(left / 5) * 5 or 1:.0f} s left in all"
+        return f"about {left / 60:.0f} min left in all" if left < 5400 else f"about {left / 3600:.1f} h left in all"

@@ -1,0 +1,189 @@
+"""What leaves a run: folders of images, arrays, tables, ONNX; and what Python users get beside labels."""
+
+import shutil
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from lsdc import FINCH, LSDC, InputError, KMeans, ProgressBar, load
+from lsdc.cli.export import safe_name
+from lsdc.methods.base import best_two
+from lsdc.methods.onnx import export_onnx
+from lsdc.report.estimate import Clock, planned
+from lsdc.training.loop import Progress
+from test_cli import inside, refused
+
+NAMES = ["a.png", "b/a.png", "b__a.png", "it's, odd;$(x).png"]
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """Dark and bright pictures, some with odd names, and a run of K-means on them."""
+    folder = tmp_path_factory.mktemp("photos")
+    rng = np.random.default_rng(0)
+    for i, name in enumerate([*NAMES, *(f"{i}.png" for i in range(20))]):
+        path = folder / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 60, (16, 16)) + 180 * (i % 2)
+        Image.fromarray(pixels.astype(np.uint8)).save(path)
+    done = inside("fit", "in", "-k", "2", "--method", "kmeans", "--image-size", "16", "--out", "run", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def labels(folder):
+    return pd.read_csv(folder / "run" / "labels.csv", dtype={"id": str}).set_index("id")["cluster"]
+
+
+@pytest.mark.parametrize("how", [(), ("--copy",)])
+def test_images_are_put_into_a_folder_a_cluster(photos, tmp_path, how):
+    done = inside("export", "run", "--folders", tmp_path / "out", *how, cwd=photos)
+    assert done.returncode == 0, done.stderr
+    placed = [file for file in (tmp_path / "out").rglob("*") if not file.is_dir()]
+    assert len(placed) == 24
+    assert all(file.is_symlink() == (not how) for file in placed)
+    found = {(file.parent.name, file.read_bytes()) for file in placed}
+    assert found == {(f"cluster-{c}", (photos / "in" / name).read_bytes()) for name, c in labels(photos).items()}
+    refused(inside("export", "run", "--folders", tmp_path / "out", cwd=photos), "is there already")
+
+
+def test_names_of_files_become_harmless_and_stay_apart(photos, tmp_path):
+    assert safe_name("b/a.png") == "b__a.png"
+    assert safe_name("it's, odd;$(x).png") == "it_s, odd_(x).png"
+    assert safe_name("../..") == "__"
+    assert len(safe_name("x" * 500 + ".png")) <= 120
+
+
+def test_labels_that_name_other_files_are_refused(photos, tmp_path):
+    shutil.copytree(photos / "run", tmp_path / "run")
+    path = tmp_path / "run" / "labels.csv"
+    path.write_text(path.read_text().replace("a.png", "../../a.png", 1))
+    done = inside("export", tmp_path / "run", "--folders", tmp_path / "out", cwd=photos)
+    refused(done, "outside of")
+    assert not (tmp_path / "out").exists()
+
+
+def test_probabilities_and_features_are_those_of_the_model(photos, tmp_path):
+    p, f = tmp_path / "p.parquet", tmp_path / "f.npy"
+    done = inside("export", "run", "--probabilities", p, "--features", f, "--html", tmp_path / "r.html", cwd=photos)
+    assert done.returncode == 0, done.stderr
+    table = pq.read_table(p).to_pandas().set_index("id")
+    assert table.columns.tolist() == ["cluster_0", "cluster_1"]
+    assert (table.to_numpy().argmax(1) == labels(photos)[table.index]).all()
+    assert np.load(f).shape == (24, 3 * 16 * 16)
+    assert "<html" in (tmp_path / "r.html").read_text()
+
+
+def test_what_cannot_be_exported_is_said(photos, tmp_path):
+    refused(inside("export", "run", cwd=photos), "say what to export")
+    refused(inside("export", "run", "--features", tmp_path / "f.txt", cwd=photos), ".npy or .parquet")
+    model = FINCH(2).fit(np.random.default_rng(0).normal(size=(20, 3)))
+    with pytest.raises(InputError, match="finch cannot be exported"):
+        export_onnx(model, tmp_path / "m.onnx")
+
+
+def test_the_model_goes_to_onnx_and_back(photos, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    done = inside("export", "run", "--onnx", tmp_path / "m.onnx", cwd=photos)
+    assert done.returncode == 0, done.stderr
+    model, x = load(photos / "run"), np.random.default_rng(1).integers(0, 255, (5, 3, 16, 16)).astype(np.uint8)
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    p, f = session.run(None, {"x": x.astype(np.float32)})
+    np.testing.assert_allclose(p, model.predict_proba(x), atol=1e-4)
+    np.testing.assert_allclose(f, model.transform(x), atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(60, 40), (60, 10, 10)])
+def test_networks_go_to_onnx_with_their_scaling(shape, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    X = np.random.default_rng(0).normal(50, 10, shape).astype(np.float32)
+    X[::2] += 60
+    model = LSDC(2, epochs=1, n_init=2, pretext_plan={"epochs": 1} if len(shape) > 2 else None, random_state=0).fit(X)
+    assert export_onnx(model, tmp_path / "m.onnx") <= 1e-4
+    x = X[:7, None] if len(shape) > 2 else X[:7]
+    p, _ = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"x": x})
+    np.testing.assert_allclose(p, model.predict_proba(X[:7]), atol=1e-4)
+
+
+def test_the_second_best_cluster_is_the_second_largest_probability():
+    found = best_two(np.array([[0.2, 0.5, 0.3], [0.6, 0.4, 0.0]], np.float32))
+    assert (found.labels.tolist(), found.second.tolist()) == ([1, 0], [2, 1])
+    assert found.second_confidence.tolist() == pytest.approx([0.3, 0.4])
+    assert best_two(np.ones((3, 1), np.float32)).more() == {}
+
+
+def test_data_frames_keep_their_index():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), index=[f"row {i}" for i in range(30)])
+    X.columns = list("abc")
+    f = KMeans(2, random_state=0).set_output(transform="pandas").fit(X).transform(X)
+    assert f.index.tolist() == X.index.tolist()
+    assert f.columns.tolist() == ["kmeans0", "kmeans1", "kmeans2"]
+
+
+def test_a_callback_sees_every_epoch_and_the_bar_is_one(capsys):
+    seen, X = [], np.random.default_rng(0).normal(size=(40, 3))
+    LSDC(2, epochs=2, random_state=0).fit(X, callback=seen.append)
+    assert [step.epoch for step in seen if step.record] == [1, 2]
+    with ProgressBar() as bar:
+        LSDC(2, epochs=2, random_state=0).fit(X, callback=bar)
+    assert "clustering: epoch 2/2" in capsys.readouterr().err
+
+
+def test_the_time_that_is_left_counts_all_stages(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("lsdc.report.estimate.time.monotonic", lambda: now[0])
+    clock = Clock({"pretext": 10.0, "clustering": 30.0})
+    assert clock.left() is None
+    now[0] += 5
+    clock.update(Progress("pretext", 1, 2, 5, 5))
+    assert clock.left() == pytest.approx(35)
+    now[0] += 15
+    clock.update(Progress("clustering", 1, 3, 0, 0, {"loss": 0.0}))
+    clock.update(Progress("pretext", 2, 2, 0, 0, {"loss": 0.0}))
+    assert clock.left() == pytest.approx(20)
+    assert clock.in_words() == "about 20 s left in all"
+
+
+def test_a_run_that_goes_on_counts_its_own_work_only(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("lsdc.report.estimate.time.monotonic", lambda: now[0])
+    clock = Clock({"pretext": 10.0, "clustering": 30.0})
+    clock.update(Progress("clustering", 3, 4, 0, 10))
+    now[0] = 6.0
+    clock.update(Progress("clustering", 3, 4, 10, 10))
+    assert clock.left() == pytest.approx(6)
+
+
+def test_the_stages_of_every_kind_of_fit_are_planned():
+    rng = np.random.default_rng(0)
+    settings = LSDC(3).resolved((1, 28, 28), 5000)
+    assert list(planned(settings, 5000)) == ["pretext", "starts", "clustering", "choice"]
+    assert list(planned(LSDC(3).resolved((64,), 5000), 5000)) == ["clustering"]
+    assert list(planned(LSDC(3, neighbours="batch").resolved((64,), 5000), 5000)) == ["pretext", "clustering"]
+    assert planned(KMeans(3).fit(rng.normal(size=(9, 2))).settings_, 9) == {}
+
+
+def test_a_disk_without_room_for_the_model_still_gets_labels(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("lsdc.methods.persist.write_tensors", full)
+    with pytest.raises(InputError, match="cannot write the model there"):
+        KMeans(2, random_state=0).fit(np.random.default_rng(0).normal(size=(20, 2)), run=tmp_path / "run")
+    assert len((tmp_path / "run" / "labels.csv").read_text().splitlines()) == 21
+
+
+def test_settings_are_listed_with_their_meanings(tmp_path):
+    done = inside("list", "settings", "--method", "kmeans", cwd=tmp_path)
+    assert "Starts from k-means++" in " ".join(done.stdout.split())
+
+
+def test_flags_are_shown_without_a_value(tmp_path):
+    done = inside("fit", "--help", cwd=tmp_path)
+    assert "--resume" in done.stdout
+    assert "<bool>" not in done.stdout
+    assert "BOOLEAN" not in done.stdout
+    assert "Examples:" in done.stdout
