@@ -27,7 +27,7 @@ from lsdc.cli.options import (
     reading,
     root_of,
 )
-from lsdc.cli.results import count, write_report
+from lsdc.cli.results import count
 from lsdc.errors import HealthWarning, InputError, PeerLost, printable
 
 if TYPE_CHECKING:
@@ -169,14 +169,16 @@ def _say_how_to_go_on(error: BaseException, run: "Run", words: list[str]) -> Non
 
 def _finish(run: "Run", dataset: "Dataset", model: Any) -> None:
     """What a person wants to know when a fit is done."""
+    from lsdc.methods import read_config
     from lsdc.metrics import score
     from lsdc.report.terminal import scores_table, sizes_table
+    from lsdc.report.write import write_report
 
     _, labels, confidence = run.read_labels()
     out.print(sizes_table(labels, confidence, model.n_clusters_))
     if dataset.y is not None:
         out.print(scores_table({model.method: score(dataset.y, labels, confidence)}, dataset.title or dataset.name))
-    write_report(run, dataset)
+    write_report(run, read_config(run), dataset, model)
     labelled = dataset.y is not None
     say_next(run.path, *(("evaluate", run.path, "--baselines") if labelled else ("predict", run.path, "NEW_DATA")))
 

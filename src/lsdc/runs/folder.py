@@ -24,7 +24,7 @@ from lsdc.runs.untrusted import contained, read_json, read_records
 INTERVAL = 60.0
 FILES = (
     *("environment.json", "read.json", "metrics.jsonl"),
-    *("labels.csv", "model.safetensors", "report.html", "config.json"),
+    *("labels.csv", "model.safetensors", "report.html", "comparison.html", "config.json"),
 )
 TEMPORARY = (*(f".{name}.????????.tmp" for name in FILES), "checkpoint/.*.safetensors.????????.tmp")
 
