@@ -17,7 +17,7 @@ MOST = 100  # cards; the smallest clusters of more than that stand in a table
 IMAGES = 300  # on all cards together: each is a few thousand bytes of the page
 EACH = 6  # samples of a kind at most
 TEXTS = 3
-GROUPS = ("Typical", "In between", "Doubtful")
+GROUPS = ("Typical", "In between", "Least sure")
 
 Rows = NDArray[np.int64]
 
@@ -152,9 +152,10 @@ class Cards:
 
 
 def _runners_up(labels: Rows, out: Outputs | None) -> dict[int, int]:
-    """The second-best cluster of each sample that the model was asked for."""
-    if out is None or out.p.shape[1] < 2:
+    """The second-best cluster of each sample that the model was asked for and is not confident of."""
+    if out is None:
         return {}
-    p = out.p.copy()
-    p[np.arange(len(p)), labels[out.rows]] = -1
-    return dict(zip(out.rows.tolist(), p.argmax(1).tolist(), strict=True))
+    p, rows = out.p.copy(), out.rows.tolist()
+    p[np.arange(len(p)), labels[out.rows]] = 0
+    doubt = p.sum(1) > 1 - CONFIDENT
+    return {row: int(k) for row, k, wanted in zip(rows, p.argmax(1), doubt, strict=True) if wanted}

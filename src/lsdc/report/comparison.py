@@ -74,6 +74,6 @@ def _column(
         ari(others, labels),
         nmi(others, labels),
         sum(pair[4] for pair in pairs) / len(labels),
-        matrix(f"{name} (columns) beside the first run (rows)", table, heads, columns, match),
+        matrix("Samples in both", table, heads, columns, match),
         pairs,
     )

@@ -2,9 +2,9 @@
 
 import base64
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,24 @@ from lsdc.data.images import read_images
 from lsdc.data.sources import raw
 
 SIDE = 160  # of a single image at most
-TILE = 32  # of an image in the sheet; a multiple of 16 keeps the neighbours out of each other's JPEG blocks
+TILE = 32  # of an image in the sheet at most
+BLOCK = 8  # of JPEG: tiles of whole blocks do not run into each other
 SHEET_BYTES = 1_500_000
+EXACT_BYTES = 3000  # of an image without loss
 CHUNK = 500
 GREY = 128
 
 Rows = NDArray[np.int64]
+
+
+class Sheet(NamedTuple):
+    """Many images as one address: how many stand in a line, the side of a tile, and the size of an image in it."""
+
+    address: str
+    across: int
+    tile: int
+    width: int
+    height: int
 
 
 class Pictures:
@@ -50,45 +62,53 @@ class Pictures:
         good = [image for image in found if isinstance(image, np.ndarray) and image.dtype == np.uint8]
         return [Image.fromarray(image) for image in good] if len(good) == len(rows) else []
 
-    def sheet(self, rows: Rows) -> tuple[str, int]:
-        """All of them as one image of tiles, and how many stand in a line."""
+    def sheet(self, rows: Rows) -> "Sheet":
+        """All of them in one image, each in the upper left corner of its tile."""
+        first = _within(self._image(next(self._raw(rows[:1]))[0]), TILE)
+        tile = -(-max(first.size) // BLOCK) * BLOCK
         across = int(np.ceil(np.sqrt(len(rows))))
-        whole = Image.new("RGB", (across * TILE, -(-len(rows) // across) * TILE), (GREY,) * 3)
+        whole = Image.new(first.mode, (across * tile, -(-len(rows) // across) * tile))
         pictures = (picture for part in self._raw(rows) for picture in part)
         for i, picture in enumerate(pictures):
-            tile = _sized(self._image(picture), TILE)
-            left, top = (TILE - tile.width) // 2, (TILE - tile.height) // 2
-            whole.paste(tile, (i % across * TILE + left, i // across * TILE + top))
-        colours = "L" if raw(self.dataset.X, slice(0, 1)).shape[1] == 1 else "RGB"
-        content = b""
-        for quality in (80, 60, 40, 20):  # noise is the worst; photos fit at the first try
-            content = _encoded(whole.convert(colours), "JPEG", quality=quality)
-            if len(content) <= SHEET_BYTES:
-                break
-        return _data("jpeg", content), across
+            whole.paste(_within(self._image(picture), TILE), (i % across * tile, i // across * tile))
+        return Sheet(_small(whole), across, tile, *first.size)
 
     def _image(self, picture: np.ndarray) -> Image.Image:
         """An image (c, h, w) of any range, in grey or colours."""
         values = (picture.transpose(1, 2, 0).astype(np.float64) - self.low) / ((self.high - self.low) or 1)
-        image = Image.fromarray(np.squeeze((np.clip(values, 0, 1) * 255).astype(np.uint8), axis=2 if len(picture) == 1 else ()))
+        pixels = (np.clip(values, 0, 1) * 255).astype(np.uint8)
+        image = Image.fromarray(pixels[:, :, 0] if len(picture) == 1 else pixels)
         if image.mode == "RGBA":
             ground = Image.new("RGBA", image.size, (GREY, GREY, GREY, 255))
             return Image.alpha_composite(ground, image).convert("RGB")
         return image
 
 
-def _sized(image: Image.Image, side: int) -> Image.Image:
-    """As large as fits: small images in whole pixels, large ones smoothly."""
+def _within(image: Image.Image, side: int) -> Image.Image:
+    """Not larger than a square."""
     factor = side / max(image.size)
+    if factor >= 1:
+        return image
     size = (max(1, round(image.width * factor)), max(1, round(image.height * factor)))
-    return image.resize(size, Image.Resampling.NEAREST if factor > 1 else Image.Resampling.LANCZOS)
+    return image.resize(size, Image.Resampling.LANCZOS)
+
+
+def _small(sheet: Image.Image) -> str:
+    """In as many bytes as there is room for: noise is the worst, photos fit at the first try."""
+    exact = _encoded(sheet, "PNG") if max(sheet.size) < 1000 else b""
+    content = b""
+    for quality in (80, 60, 40, 20):
+        content = _encoded(sheet, "JPEG", quality=quality, subsampling=0)
+        if len(content) <= SHEET_BYTES:
+            break
+    return _data("png", exact) if 0 < len(exact) < len(content) else _data("jpeg", content)
 
 
 def _address(image: Image.Image) -> str:
-    """Whichever is shorter: exact for drawings and small ones, JPEG for photos."""
-    image = _sized(image, SIDE) if max(image.size) > SIDE else image
+    """Exact for drawings and small ones, JPEG for photos."""
+    image = _within(image, SIDE)
     exact = _encoded(image, "PNG", optimize=True)
-    if len(exact) < 3000:
+    if len(exact) < EXACT_BYTES:
         return _data("png", exact)
     return _data("jpeg", _encoded(image, "JPEG", quality=80))
 

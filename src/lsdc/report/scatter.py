@@ -8,7 +8,7 @@ from lsdc.report.apart import excerpt
 from lsdc.report.facts import Facts
 from lsdc.report.layout import plane
 from lsdc.report.outputs import Outputs
-from lsdc.report.pictures import TILE, Pictures
+from lsdc.report.pictures import Pictures
 
 NAME = 80  # characters of an id that are shown beside a point
 
@@ -26,7 +26,7 @@ def scatter(facts: Facts, dataset: Dataset, out: Outputs, pictures: Pictures | N
     """All points in the order of their rows."""
     rows = out.rows[: out.mapped]
     place = (plane(out.f[: out.mapped]) * 1000).round().astype(int)
-    sheet, across = pictures.sheet(rows) if pictures else ("", 0)
+    sheet = pictures.sheet(rows) if pictures else None
     data = {
         "x": place[:, 0].tolist(),
         "y": place[:, 1].tolist(),
@@ -35,10 +35,9 @@ def scatter(facts: Facts, dataset: Dataset, out: Outputs, pictures: Pictures | N
         "id": [facts.ids[i][:NAME] for i in rows],
         "text": _texts(dataset, rows.tolist()),
         "names": [facts.name(k) for k in range(facts.n_clusters)],
-        "tile": TILE,
-        "across": across,
+        "sheet": sheet._asdict() | {"address": ""} if sheet else None,
     }
-    return Scatter(data, sheet, len(rows))
+    return Scatter(data, sheet.address if sheet else "", len(rows))
 
 
 def _texts(dataset: Dataset, rows: list[int]) -> list[str]:

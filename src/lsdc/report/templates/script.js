@@ -105,9 +105,12 @@
       byId("tip-text").textContent = points.text[i] || "";
       small.hidden = !sheet;
       if (sheet) {
-        const context = small.getContext("2d"), tile = points.tile;
+        const { across, tile, width: w, height: h } = points.sheet, zoom = 96 / Math.max(w, h);
+        const context = small.getContext("2d");
+        context.clearRect(0, 0, 96, 96);
         context.imageSmoothingEnabled = false;
-        context.drawImage(sheet, i % points.across * tile, Math.floor(i / points.across) * tile, tile, tile, 0, 0, 96, 96);
+        const left = (96 - w * zoom) / 2, top = (96 - h * zoom) / 2;
+        context.drawImage(sheet, i % across * tile, Math.floor(i / across) * tile, w, h, left, top, w * zoom, h * zoom);
       }
       const [x, y] = place(i), wide = tip.offsetWidth, tall = tip.offsetHeight;
       tip.style.left = `${Math.max(4, Math.min(width - wide - 4, x > width / 2 ? x - wide - 14 : x + 14))}px`;
