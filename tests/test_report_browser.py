@@ -8,6 +8,12 @@ import pytest
 from browser import EVIL, NAMES, Visit
 from test_cli import inside
 
+HISTORY = [
+    {"stage": stage, "epoch": i, "loss": 1 / i, "alive": min(i, 3), "confident": i / 9, "shares": [1 / 3] * 3}
+    for stage in ("pretext", EVIL)
+    for i in range(1, 8)
+]
+
 
 @pytest.fixture(scope="module")
 def address(small_run):
@@ -15,6 +21,7 @@ def address(small_run):
     (small_run / "names.json").write_text(json.dumps({"names": names, "terms": [[EVIL], ["b"], []]}))
     verdict = {"agreement": 0.5, "information": {"lsdc": 1.25, "kmeans": 1.0}, "verdict": f"Keep it. {EVIL}"}
     (small_run / "comparison.json").write_text(json.dumps(verdict))
+    (small_run / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in HISTORY))
     assert inside("report", "run", cwd=small_run.parent).returncode == 0
     return (small_run / "report.html").as_uri()
 

@@ -50,7 +50,9 @@ def set_apart(X: Any, labels: NDArray[np.int64], n_clusters: int, names: list[st
     away = (here - overall) / np.where(spread > 0, spread, np.inf)
     order = np.argsort(-np.abs(away), axis=1, kind="stable")[:, :SHOWN]
     return [
-        [Feature(names[j], float(here[k, j]), float(overall[j]), float(away[k, j])) for j in order[k]] if sizes[k] else []
+        [Feature(names[j], float(here[k, j]), float(overall[j]), float(away[k, j])) for j in order[k]]
+        if sizes[k]
+        else []
         for k in range(n_clusters)
     ]
 

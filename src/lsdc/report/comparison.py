@@ -56,9 +56,7 @@ def _joined(runs: list[Facts], names: list[str]) -> tuple[list[NDArray[np.int64]
     return [facts.labels[rows_] for facts, rows_ in zip(runs, picked, strict=True)], len(common)
 
 
-def _column(
-    name: str, facts: Facts, first: Facts, labels: NDArray[np.int64], others: NDArray[np.int64]
-) -> Column:
+def _column(name: str, facts: Facts, first: Facts, labels: NDArray[np.int64], others: NDArray[np.int64]) -> Column:
     table = crossed(others, labels, (first.n_clusters, facts.n_clusters))
     match = Match.of(table)
     heads = [first.name(k) for k in range(first.n_clusters)]

@@ -121,5 +121,3 @@ def _encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
 
 def _data(kind: str, content: bytes) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
-
-
