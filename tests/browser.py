@@ -33,7 +33,8 @@ class Visit:
     """A page with all that went wrong on it: console messages, errors, dialogs, requests beside its own."""
 
     def __init__(self, browser, address, width=1280, scheme="light", **options):
-        self.page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
+        options = {"color_scheme": scheme, "reduced_motion": "reduce", **options}  # nothing to wait for
+        self.page = browser.new_page(viewport={"width": width, "height": 900}, **options)
         self.said, self.asked = [], []
         self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
         self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
@@ -51,7 +52,7 @@ class Visit:
         """What reaches beyond the window, but for what scrolls by itself."""
         return self.page.evaluate("""() => [...document.querySelectorAll("body *")]
             .filter((e) => !e.closest(".scroll, .skip, .hidden, svg") && e.getClientRects().length)
-            .filter((e) => { const box = e.getBoundingClientRect(); return box.right > innerWidth + 1 || box.left < -1; })
+            .filter((e) => e.getBoundingClientRect().right > innerWidth + 1 || e.getBoundingClientRect().left < -1)
             .map((e) => e.outerHTML.slice(0, 120))""")
 
     def reports_wide(self):

@@ -1,4 +1,4 @@
-"""What the files of a run say, as a report needs it; every figure has one source, and labels.csv is that of clusters."""
+"""What the files of a run say, as a report needs it: every figure has one source, that of clusters is labels.csv."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,7 +131,7 @@ class Facts:
 
 def warnings_of(facts: Facts) -> list[str]:
     """What the health checks say of the result, with what to try."""
-    last = next((record for record in reversed(facts.history) if "shares" in record), {})
+    last: dict[str, Any] = next((record for record in reversed(facts.history) if "shares" in record), {})
     record = {**last, "shares": (facts.sizes / len(facts.labels)).tolist()}
     found = symptoms(record, REMEDIES if last else UNTRAINED)
     if facts.asked is None:  # then no cluster was asked for that could be missing

@@ -18,6 +18,11 @@ def percent(share: float) -> str:
     return f"{share:.0%}"
 
 
+def portion(share: float) -> str:
+    """A share of all samples, which may be small without being none."""
+    return f"{share:.1%}" if 0 < share < 0.01 else percent(share)
+
+
 def seconds(value: float) -> str:
     """A time as people say it."""
     if value < 90:
@@ -56,7 +61,7 @@ def rendered(template: str, **content: Any) -> bytes:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": percent, "seconds": seconds, "figure": figure}
+    environment.filters |= {"percent": percent, "portion": portion, "seconds": seconds, "figure": figure}
     environment.globals["colour"] = colour
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

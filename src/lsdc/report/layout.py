@@ -21,13 +21,13 @@ def plane(f: NDArray[np.float32]) -> NDArray[np.float64]:
     the leading directions, so that what is far apart stays so.
     """
     n, rng = len(f), np.random.default_rng(0)
-    f = f.astype(np.float64) - f.mean(0, dtype=np.float64)
-    if n < 4 or not f.any():
+    x = f.astype(np.float64) - f.mean(0, dtype=np.float64)
+    if n < 4 or not x.any():
         return np.stack([np.linspace(0, 1, n), np.full(n, 0.5)], axis=1)
-    if min(f.shape) > DIRECTIONS:
-        f = PCA(DIRECTIONS, random_state=0).fit_transform(f)
-    near = nearest(torch.from_numpy(f), min(NEIGHBOURS, n - 1)).indices.numpy()
-    y = _begin(f) + rng.normal(0, 0.01, (n, 2))  # equal samples must not stay in one place
+    if min(x.shape) > DIRECTIONS:
+        x = PCA(DIRECTIONS, random_state=0).fit_transform(x)
+    near = nearest(torch.from_numpy(x), min(NEIGHBOURS, n - 1)).indices.numpy()
+    y = _begin(x) + rng.normal(0, 0.01, (n, 2))  # equal samples must not stay in one place
     for step in range(STEPS):
         y += (1 - step / STEPS) * _forces(y, near, rng)
     return _fitted(y)

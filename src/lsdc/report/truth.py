@@ -49,7 +49,7 @@ def against(facts: Facts, y: NDArray[np.generic], class_names: tuple[str, ...]) 
 def _classes(y: NDArray[np.generic], class_names: tuple[str, ...]) -> tuple[list[str], Counts]:
     """The names of the classes that occur, and the number of each sample's."""
     values, codes = np.unique(y.astype(str) if y.dtype.kind == "O" else y, return_inverse=True)
-    numbered = y.dtype.kind in "iu" and 0 <= int(values[0]) and int(values[-1]) < len(class_names)
+    numbered = y.dtype.kind in "iu" and int(values[0]) >= 0 and int(values[-1]) < len(class_names)
     return [class_names[int(v)] if numbered else str(v) for v in values], codes.astype(np.int64)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from lsdc.data.dataset import Dataset
 from lsdc.errors import InputError
 from lsdc.methods import load
-from lsdc.methods.stored import Estimator
+from lsdc.methods.base import Estimator
 from lsdc.report.cards import Cards, each_of
 from lsdc.report.facts import Facts, retries_of, settings_of, warnings_of
 from lsdc.report.html import colours, rendered

@@ -144,10 +144,20 @@
     const box = plane.getBoundingClientRect();
     return nearest(event.clientX - box.left, event.clientY - box.top, event.pointerType === "mouse" ? 16 : 26);
   };
-  plane.addEventListener("pointermove", (event) => { const i = at(event); if (i !== active) show(i); });
-  plane.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") show(-1); });
-  let before = -1;
-  plane.addEventListener("pointerdown", (event) => { before = active; show(at(event)); event.pointerType === "mouse" && (before = active); });
+  let before = -1, keyed = false;  // a mouse that rests while the page moves under it does not overrule the keyboard
+  plane.addEventListener("pointermove", (event) => {
+    if (keyed && !event.movementX && !event.movementY) return;
+    keyed = false;
+    const i = at(event);
+    if (i !== active) show(i);
+  });
+  plane.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse" && !keyed) show(-1); });
+  plane.addEventListener("pointerdown", (event) => {
+    keyed = false;
+    const i = at(event);
+    before = event.pointerType === "mouse" ? i : active;
+    show(i);
+  });
   plane.addEventListener("click", () => { if (active >= 0 && active === before) open(active); });  // a finger looks first
   plane.addEventListener("blur", () => show(-1));
 
@@ -158,6 +168,7 @@
     const way = directions[event.key];
     if (!way) return;
     event.preventDefault();
+    keyed = true;
     if (active < 0) return show(nearest(width / 2, height / 2, Infinity));
     const [x, y] = place(active);
     let best = -1, least = Infinity;
