@@ -13,7 +13,7 @@ from lsdc.data.dataset import Columns, Dataset
 from lsdc.metrics import clustering_accuracy
 from lsdc.report.apart import excerpt, set_apart, words_of
 from lsdc.report.cards import shown
-from lsdc.report.facts import Beside, Facts, Names, Read, warnings_of
+from lsdc.report.facts import Beside, Facts, Names, Read, Roles, warnings_of
 from lsdc.report.layout import plane
 from lsdc.report.nearness import MERGE, nearest_pairs, nearness
 from lsdc.report.outputs import Outputs, doubtful, picked
@@ -88,8 +88,20 @@ def test_health_is_said_with_what_to_try():
 def test_what_others_found_is_shown():
     beside = Beside(agreement=0.5, information={"lsdc": 1.25, "kmeans": 1.0}, verdict="Keep it.")
     read = Read(kind="dense vectors", n=6, shape=[7], range=(-1, 2), zeros=0.25, duplicates=3, notes=["a note"])
+    read.columns = Roles(features=["age", "income"], id="customer")
     text = page(given=facts(beside=beside, read=read, named=Names(names=["Cats", None], terms=[["fur"]]))).text
-    for part in ("Keep it.", "0.500", "LSD-C 1.250", "vectors of 7 numbers", "-1 to 2", "a note", "Cats", "Cluster 1"):
+    for part in (
+        "Keep it.",
+        "0.500",
+        "LSD-C 1.250",
+        "vectors of 7 numbers",
+        "-1 to 2",
+        "a note",
+        "age, income",
+        "customer",
+        "Cats",
+        "Cluster 1",
+    ):
         assert part in " ".join(text.split())
 
 

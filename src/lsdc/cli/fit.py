@@ -119,7 +119,9 @@ def fit(
         if isinstance(error, PeerLost):
             raise
         raise typer.Exit(143 if isinstance(error, Terminated) else 130) from None
-    if parallel.rank() == 0:
+    first = parallel.rank() == 0
+    parallel.leave()  # the others are done: what the model is asked from here on is not shared
+    if first:
         _finish(run, dataset, model)
 
 

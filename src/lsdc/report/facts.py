@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
+from lsdc.data.dataset import listed
 from lsdc.errors import InputError
 from lsdc.metrics import cluster_sizes
 from lsdc.runs.folder import Run
@@ -15,6 +16,21 @@ from lsdc.training.health import REMEDIES, clusters_alive, symptoms
 
 CONFIDENT = 0.9
 UNTRAINED = dict.fromkeys(REMEDIES, "another random_state")  # methods without epochs have no learning rate
+
+
+class Roles(BaseModel):
+    """What the columns of a table were taken for."""
+
+    features: list[str]
+    id: str | None = None
+    label: str | None = None
+    unused: list[str] = []
+
+    def lines(self) -> list[tuple[str, str]]:
+        """One line a role that a column has."""
+        named = [self.id] if self.id is not None else [], [self.label] if self.label is not None else []
+        columns = dict(zip(("features", "id", "label", "not used"), (self.features, *named, self.unused), strict=True))
+        return [(role, listed(names)) for role, names in columns.items() if names]
 
 
 class Read(BaseModel):
@@ -26,6 +42,7 @@ class Read(BaseModel):
     range: tuple[float, float]
     zeros: float
     duplicates: int
+    columns: Roles | None = None
     notes: list[str] = []
     skipped: list[Any] = []
 
