@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,18 +53,23 @@ def _golden(cluster: int) -> tuple[float, int]:
     return round((25 + GOLDEN * cluster) % 360, 1), cluster % 3 - 1
 
 
-def rendered(template: str, **content: Any) -> bytes:
-    """A page; a policy in it forbids all scripts but its own, and every address."""
-    environment = Environment(
+@cache
+def _environment() -> Environment:
+    result = Environment(
         loader=PackageLoader("lsdc.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": percent, "portion": portion, "seconds": seconds, "figure": figure}
-    environment.globals["colour"] = colour
+    result.filters |= {"percent": percent, "portion": portion, "seconds": seconds, "figure": figure}
+    result.globals["colour"] = colour
+    return result
+
+
+def rendered(template: str, **content: Any) -> bytes:
+    """A page; a policy in it forbids all scripts but its own, and every address."""
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    text = environment.get_template(template).render(style=style, script=script, digest=digest, **content)
+    text = _environment().get_template(template).render(style=style, script=script, digest=digest, **content)
     return text.encode(errors="backslashreplace")  # names of files need not be UTF-8
