@@ -8,6 +8,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+from browser import chromium, small_run  # noqa: F401 (fixtures for every test)
+
 torch.set_num_threads(1)
 os.environ["LSDC_OFFLINE"] = "1"
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would hand its children an ignored one

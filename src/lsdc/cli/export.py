@@ -11,7 +11,7 @@ import typer
 from lsdc.cli.console import err, line, out
 from lsdc.cli.importing import importing
 from lsdc.cli.options import RootOption, RunArgument
-from lsdc.cli.results import _changed, _data_of, write_report
+from lsdc.cli.results import _changed, _data_of
 from lsdc.errors import InputError, shown
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def export(
     """
     with importing():
         from lsdc.methods import load, read_config
+        from lsdc.report.write import write_report
         from lsdc.runs.folder import Run
 
     if not any((folders, probabilities, features, onnx, html)):
@@ -65,7 +66,7 @@ def export(
     if onnx:
         _write_onnx(load(run, device="cpu"), onnx, dataset)
     if html:
-        write_report(folder, dataset, html)
+        write_report(folder, config, dataset, to=html)
         line(out, f"written: {html}")
 
 

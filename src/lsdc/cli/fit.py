@@ -33,7 +33,7 @@ from lsdc.cli.options import (
     root_of,
 )
 from lsdc.cli.reading import ReadingBar
-from lsdc.cli.results import count, write_report
+from lsdc.cli.results import count
 from lsdc.errors import HealthWarning, InputError, PeerLost, printable, shown
 
 BETTER = (
@@ -161,7 +161,9 @@ def fit(
         if isinstance(error, PeerLost):
             raise
         raise typer.Exit(143 if isinstance(error, Terminated) else 130) from None
-    if parallel.rank() == 0:
+    first = parallel.rank() == 0
+    parallel.leave()  # the others are done: what the model is asked from here on is not shared
+    if first:
         _finish(run, dataset, model, clusters is not None)
         if as_json:
             print(json.dumps(_result(run, dataset, model)))
@@ -233,8 +235,10 @@ def _say_how_to_go_on(error: BaseException, run: "Run", words: list[str]) -> Non
 
 def _finish(run: "Run", dataset: "Dataset", model: Any, asked: bool) -> None:
     """What a person wants to know when a fit is done."""
+    from lsdc.methods import read_config
     from lsdc.metrics import score
     from lsdc.report.terminal import scores_table, sizes_table
+    from lsdc.report.write import write_report
 
     _, labels, confidence = run.read_labels()
     names = model.cluster_names_ if any(model.cluster_terms_) else None
@@ -243,7 +247,7 @@ def _finish(run: "Run", dataset: "Dataset", model: Any, asked: bool) -> None:
         out.print(scores_table({model.method: score(dataset.y, labels, confidence)}, dataset.title or dataset.name))
     for said in look_again(run, dataset, model, asked):
         line(err, said)
-    write_report(run, dataset)
+    write_report(run, read_config(run), dataset, model)
     labelled = dataset.y is not None
     say_next(run.path, *(("evaluate", run.path, "--baselines") if labelled else ("predict", run.path, "NEW_DATA")))
 

@@ -28,7 +28,6 @@ from lsdc.errors import InputError
 
 if TYPE_CHECKING:
     from lsdc.data.datasets import Dataset
-    from lsdc.runs.folder import Run
 
 
 def predict(
@@ -154,20 +153,42 @@ def evaluate(
     say_next(run, "predict", run, source.get("source", "NEW_DATA"))
 
 
-def report(run: RunArgument, data_root: RootOption = None) -> None:
-    """Write report.html: sizes, confidence, curves, and what is in each cluster."""
+def report(
+    runs: Annotated[
+        list[Path], typer.Argument(help="a run folder made by lsdc fit; several are compared", metavar="RUN [RUN2 ...]")
+    ],
+    data_root: RootOption = None,
+) -> None:
+    """Write report.html: what is in each cluster, a map, neighbours and curves. Of several runs: comparison.html."""
     with importing():
         from lsdc.methods import read_config
+        from lsdc.report.comparison import write_comparison
+        from lsdc.report.write import write_report
         from lsdc.runs.folder import Run
 
-    folder = Run.open(run)
-    config = read_config(folder)
-    dataset = _data_of(config, data_root)
-    if dataset and (why := _changed(dataset, config)):
-        line(err, f"{why}; the report does without it")
-        dataset = None
-    write_report(folder, dataset)
-    line(out, f"report:     {run / 'report.html'}")
+    folders = [Run.open(run) for run in runs]
+    configs = [read_config(folder) for folder in folders]
+    if len(runs) > 1:
+        write_comparison(folders, configs)
+        line(out, f"comparison: {runs[0] / 'comparison.html'}")
+        return
+    dataset, missing = _data_or_why(configs[0], data_root)
+    if missing:
+        line(err, f"{missing}; the report does without the data")
+    write_report(folders[0], configs[0], dataset, missing=missing)
+    line(out, f"report:     {runs[0] / 'report.html'}")
+
+
+def _data_or_why(config: dict[str, Any], data_root: Path | None) -> "tuple[Dataset | None, str]":
+    """The data of a run, or why it is not there: nobody kept it, it is gone, or it has changed."""
+    try:
+        dataset = _data_of(config, data_root)
+    except InputError as error:
+        return None, str(error)
+    if dataset is None:
+        return None, "the run was made in Python from data that no file holds"
+    why = _changed(dataset, config)
+    return (None, why) if why else (dataset, "")
 
 
 def _data_of(config: dict[str, Any], data_root: Path | None) -> "Dataset | None":
@@ -189,22 +210,6 @@ def _changed(dataset: "Dataset", config: dict[str, Any]) -> str:
 
     same = same_data(config["data"]["digest"], digest(vectors_or_images(dataset)))
     return "" if same else f"{config['data']['source']}: not the data the run was made of: values or rows have changed"
-
-
-def write_report(run: "Run", dataset: "Dataset | None", to: Path | None = None) -> None:
-    """report.html, beside what it shows or where it is wanted."""
-    from lsdc.methods import read_config
-    from lsdc.metrics import score
-    from lsdc.report.html import page
-    from lsdc.runs.atomic import write_atomic
-
-    config = read_config(run)
-    _, labels, confidence = run.read_labels()
-    known = dataset is not None and count(dataset) == len(labels)
-    scores = score(dataset.y, labels, confidence) if known and dataset is not None and dataset.y is not None else None
-    title = str(config["data"].get("source", run.path.name))
-    text = page(title, config, run.read_metrics(), labels, confidence, dataset if known else None, scores)
-    write_atomic(to or run.path / "report.html", text.encode(errors="backslashreplace"))
 
 
 def count(dataset: "Dataset") -> int:

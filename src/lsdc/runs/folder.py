@@ -26,7 +26,8 @@ from lsdc.runs.untrusted import contained, read_json, read_records
 INTERVAL = 60.0
 FILES = (
     *("environment.json", "read.json", "metrics.jsonl"),
-    *("names.json", "labels.csv", "duplicates.csv", "model.safetensors", "report.html", "config.json"),
+    *("names.json", "labels.csv", "duplicates.csv", "model.safetensors"),
+    *("comparison.json", "report.html", "comparison.html", "config.json"),
 )
 TEMPORARY = (*(f".{name}.????????.tmp" for name in FILES), "checkpoint/.*.safetensors.????????.tmp")
 

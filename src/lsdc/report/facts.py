@@ -1,0 +1,191 @@
+"""What the files of a run say, as a report needs it: every figure has one source, that of clusters is labels.csv."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ValidationError
+
+from lsdc.data.dataset import listed
+from lsdc.errors import InputError
+from lsdc.methods import load
+from lsdc.metrics import UNASSIGNED, cluster_sizes
+from lsdc.runs.folder import Run
+from lsdc.training.health import REMEDIES, clusters_alive, symptoms
+
+CONFIDENT = 0.9
+UNTRAINED = dict.fromkeys(REMEDIES, "another random_state")  # methods without epochs have no learning rate
+
+
+class Roles(BaseModel):
+    """What the columns of a table were taken for."""
+
+    features: list[str]
+    id: str | None = None
+    label: str | None = None
+    unused: list[str] = []
+
+    def lines(self) -> list[tuple[str, str]]:
+        """One line a role that a column has."""
+        named = [self.id] if self.id is not None else [], [self.label] if self.label is not None else []
+        columns = dict(zip(("features", "id", "label", "not used"), (self.features, *named, self.unused), strict=True))
+        return [(role, listed(names)) for role, names in columns.items() if names]
+
+
+class Read(BaseModel):
+    """read.json: what was clustered."""
+
+    kind: str
+    n: int
+    shape: list[int]
+    range: tuple[float, float]
+    zeros: float
+    duplicates: int
+    columns: Roles | None = None
+    notes: list[str] = []
+    skipped: list[Any] = []
+
+
+class Names(BaseModel):
+    """names.json: what people or the data call the clusters."""
+
+    names: list[str | None] = []
+    terms: list[list[str]] = []
+
+
+class Beside(BaseModel):
+    """comparison.json: K-means beside the run."""
+
+    agreement: float
+    information: dict[str, float]
+    verdict: str
+
+
+Content = TypeVar("Content", bound=BaseModel)
+
+
+def _optional(path: Path, kind: type[Content]) -> Content | None:
+    """A file that a run may have; one that is something else is refused."""
+    if not path.exists():
+        return None
+    try:
+        return kind.model_validate(Run(path.parent).read_json(path.name))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(f"{path}: not written by lsdc ({place}: {first['msg'].lower()})") from None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A finished run."""
+
+    path: Path
+    config: dict[str, Any]
+    history: list[dict[str, Any]]
+    ids: list[str]
+    labels: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+    read: Read | None
+    named: Names
+    beside: Beside | None
+    unassigned: int = 0
+
+    @classmethod
+    def of(cls, run: Run, config: dict[str, Any]) -> "Facts":
+        """All that the folder holds; ``config`` is its config.json, checked."""
+        path = run.path
+        named = _optional(path / "names.json", Names) or Names()
+        read, beside = _optional(path / "read.json", Read), _optional(path / "comparison.json", Beside)
+        ids, labels, confidence = run.read_labels()
+        left = labels == UNASSIGNED
+        if left.any():  # shown where the model would have put them, which the file no longer says
+            labels = np.where(left, load(path).labels_, labels)
+        history = run.read_metrics()
+        return cls(path, config, history, ids, labels, confidence, read, named, beside, int(left.sum()))
+
+    @property
+    def title(self) -> str:
+        """The data, by its own name."""
+        return str(self.config["data"].get("source", self.path.resolve().name))
+
+    @property
+    def n_clusters(self) -> int:
+        """Clusters that were asked for, or found."""
+        return max(self.asked or 0, int(self.labels.max()) + 1)
+
+    @property
+    def asked(self) -> int | None:
+        """Clusters that were asked for, if a number was."""
+        wanted = self.config["params"]["n_clusters"]
+        return wanted if isinstance(wanted, int) else None
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Samples in each cluster."""
+        return cluster_sizes(self.labels, self.n_clusters)
+
+    @property
+    def confident(self) -> float:
+        """The share of samples with a confidence above 0.9."""
+        return float((self.confidence > CONFIDENT).mean())
+
+    @property
+    def alive(self) -> int:
+        """Clusters that hold at least a twentieth of an even share."""
+        return clusters_alive((self.sizes / len(self.labels)).tolist())
+
+    @property
+    def seconds(self) -> float:
+        """How long the epochs took."""
+        found = [record.get("seconds") for record in self.history]
+        return float(sum(value for value in found if isinstance(value, (int, float))))
+
+    def name(self, cluster: int) -> str:
+        """What a cluster is called."""
+        given = self.named.names[cluster] if cluster < len(self.named.names) else None
+        return given or f"Cluster {cluster}"
+
+    def terms(self, cluster: int) -> list[str]:
+        """The terms that speak for a cluster."""
+        return self.named.terms[cluster] if cluster < len(self.named.terms) else []
+
+
+def warnings_of(facts: Facts) -> list[str]:
+    """What the health checks say of the result, with what to try."""
+    last: dict[str, Any] = next((record for record in reversed(facts.history) if "shares" in record), {})
+    record = {**last, "shares": (facts.sizes / len(facts.labels)).tolist()}
+    found = symptoms(record, REMEDIES if last else UNTRAINED)
+    if facts.asked is None:  # then no cluster was asked for that could be missing
+        found.pop("dead", None)
+    if facts.confident < 0.5 and "collapsed" not in found:
+        found["doubt"] = (
+            "fewer than half of the samples are confident; try another number of clusters, "
+            "and look at the map and at clusters that are near each other"
+        )
+    return [message[0].upper() + message[1:] + "." for message in found.values()]
+
+
+def retries_of(facts: Facts) -> list[str]:
+    """Where the training went back to a sound epoch."""
+    stages = {str(record.get("stage")): record for record in facts.history}
+    return [f"{stage}: {why}" for stage, record in stages.items() for why in record.get("retries", ())]
+
+
+def settings_of(config: dict[str, Any]) -> list[tuple[str, str]]:
+    """Method, seed, parameters and what they came to, one line each."""
+    rows = [("method", str(config["method"])), ("seed", str(config["seed"]))]
+    return rows + [(name, _plain(value)) for name, value in _flat(config["settings"])]
+
+
+def _flat(settings: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    rows = []
+    for name, value in settings.items():
+        rows += _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(f"{prefix}{name}", value)]
+    return rows
+
+
+def _plain(value: Any) -> str:
+    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,123 @@
+"""Images for a page: each as an address that holds it, or many in one sheet."""
+
+import base64
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from lsdc.data.dataset import Dataset
+from lsdc.data.decode import read_image
+from lsdc.data.sources import raw
+
+SIDE = 160  # of a single image at most
+TILE = 32  # of an image in the sheet at most
+BLOCK = 8  # of JPEG: tiles of whole blocks do not run into each other
+SHEET_BYTES = 1_500_000
+EXACT_BYTES = 3000  # of an image without loss
+CHUNK = 500
+GREY = 128
+
+Rows = NDArray[np.int64]
+
+
+class Sheet(NamedTuple):
+    """Many images as one address: how many stand in a line, the side of a tile, and the size of an image in it."""
+
+    address: str
+    across: int
+    tile: int
+    width: int
+    height: int
+
+
+class Pictures:
+    """The images of a data set, all shown with one range of brightness."""
+
+    def __init__(self, dataset: Dataset, rows: Rows) -> None:
+        self.dataset = dataset
+        self.low, self.high = 0.0, 255.0
+        if dataset.X.dtype != np.uint8:
+            parts = [(float(part.min()), float(part.max())) for part in self._raw(rows)]
+            self.low, self.high = min(low for low, _ in parts), max(high for _, high in parts)
+
+    def _raw(self, rows: Rows) -> Iterator[np.ndarray]:
+        return (raw(self.dataset.X, rows[i : i + CHUNK]) for i in range(0, len(rows), CHUNK))
+
+    def addresses(self, rows: Rows) -> list[str]:
+        """One address an image, from its file where there is one: the network saw less of it than a person can."""
+        originals = self._originals(rows)
+        images = originals or [self._image(picture) for part in self._raw(rows) for picture in part]
+        return [_address(image) for image in images]
+
+    def _originals(self, rows: Rows) -> list[Image.Image]:
+        ids, folder = self.dataset.ids, Path(self.dataset.name)
+        if ids is None or not folder.is_dir() or self.dataset.image_range:
+            return []
+        found = [read_image(folder / str(ids[i]), SIDE) for i in rows]
+        good = [image for image in found if isinstance(image, np.ndarray) and image.dtype == np.uint8]
+        return [Image.fromarray(image) for image in good] if len(good) == len(rows) else []
+
+    def sheet(self, rows: Rows) -> "Sheet":
+        """All of them in one image, each in the upper left corner of its tile."""
+        first = _within(self._image(next(self._raw(rows[:1]))[0]), TILE)
+        tile = -(-max(first.size) // BLOCK) * BLOCK
+        across = int(np.ceil(np.sqrt(len(rows))))
+        whole = Image.new(first.mode, (across * tile, -(-len(rows) // across) * tile))
+        pictures = (picture for part in self._raw(rows) for picture in part)
+        for i, picture in enumerate(pictures):
+            whole.paste(_within(self._image(picture), TILE), (i % across * tile, i // across * tile))
+        return Sheet(_small(whole), across, tile, *first.size)
+
+    def _image(self, picture: np.ndarray) -> Image.Image:
+        """An image (c, h, w) of any range, in grey or colours."""
+        values = (picture.transpose(1, 2, 0).astype(np.float64) - self.low) / ((self.high - self.low) or 1)
+        pixels = (np.clip(values, 0, 1) * 255).astype(np.uint8)
+        image = Image.fromarray(pixels[:, :, 0] if len(picture) == 1 else pixels)
+        if image.mode == "RGBA":
+            ground = Image.new("RGBA", image.size, (GREY, GREY, GREY, 255))
+            return Image.alpha_composite(ground, image).convert("RGB")
+        return image
+
+
+def _within(image: Image.Image, side: int) -> Image.Image:
+    """Not larger than a square."""
+    factor = side / max(image.size)
+    if factor >= 1:
+        return image
+    size = (max(1, round(image.width * factor)), max(1, round(image.height * factor)))
+    return image.resize(size, Image.Resampling.LANCZOS)
+
+
+def _small(sheet: Image.Image) -> str:
+    """In as many bytes as there is room for: noise is the worst, photos fit at the first try."""
+    exact = _encoded(sheet, "PNG") if max(sheet.size) < 1000 else b""
+    content = b""
+    for quality in (80, 60, 40, 20):
+        content = _encoded(sheet, "JPEG", quality=quality, subsampling=0)
+        if len(content) <= SHEET_BYTES:
+            break
+    return _data("png", exact) if 0 < len(exact) < len(content) else _data("jpeg", content)
+
+
+def _address(image: Image.Image) -> str:
+    """Exact for drawings and small ones, JPEG for photos."""
+    image = _within(image, SIDE)
+    exact = _encoded(image, "PNG", optimize=True)
+    if len(exact) < EXACT_BYTES:
+        return _data("png", exact)
+    return _data("jpeg", _encoded(image, "JPEG", quality=80))
+
+
+def _encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    image.save(stream, kind, **options)
+    return stream.getvalue()
+
+
+def _data(kind: str, content: bytes) -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"

@@ -1,0 +1,47 @@
+"""The map: a part of the samples on a plane, as the page's script draws it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from lsdc.data.dataset import Dataset
+from lsdc.report.apart import excerpt
+from lsdc.report.facts import Facts
+from lsdc.report.layout import plane
+from lsdc.report.outputs import Outputs
+from lsdc.report.pictures import Pictures
+
+NAME = 80  # characters of an id that are shown beside a point
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Points for the script, and the sheet of their images."""
+
+    data: dict[str, Any]
+    sheet: str
+    count: int
+
+
+def scatter(facts: Facts, dataset: Dataset, out: Outputs, pictures: Pictures | None) -> Scatter:
+    """All points in the order of their rows."""
+    rows = out.rows[: out.mapped]
+    place = (plane(out.f[: out.mapped]) * 1000).round().astype(int)
+    sheet = pictures.sheet(rows) if pictures else None
+    data = {
+        "x": place[:, 0].tolist(),
+        "y": place[:, 1].tolist(),
+        "cluster": facts.labels[rows].tolist(),
+        "confidence": facts.confidence[rows].round(2).tolist(),
+        "id": [facts.ids[i][:NAME] for i in rows],
+        "text": _texts(dataset, rows.tolist()),
+        "names": [facts.name(k) for k in range(facts.n_clusters)],
+        "sheet": sheet._asdict() | {"address": ""} if sheet else None,
+    }
+    return Scatter(data, sheet.address if sheet else "", len(rows))
+
+
+def _texts(dataset: Dataset, rows: list[int]) -> list[str]:
+    """The beginnings of texts, of other data nothing."""
+    if not isinstance(dataset.X, list):
+        return []
+    return ["".join(part for part, _ in excerpt(dataset.X[i], [], 120)) for i in rows]
