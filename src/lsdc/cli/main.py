@@ -12,6 +12,7 @@ import typer
 import lsdc
 from lsdc.cli import tables
 from lsdc.cli.console import Terminated, err, fail, is_shared, log, out, say_failure
+from lsdc.cli.explore import explore, refine
 from lsdc.cli.fit import fit
 from lsdc.cli.importing import importing
 from lsdc.cli.listing import list_
@@ -25,7 +26,7 @@ app = typer.Typer(
     help="Group unlabelled images, documents or embeddings into K clusters (LSD-C).",
     epilog="Start with:  lsdc fit digits",
 )
-for command in (fit, predict, evaluate, report, tables.compare, tables.reproduce):
+for command in (fit, predict, evaluate, report, explore, refine, tables.compare, tables.reproduce):
     app.command()(command)
 app.command("list")(list_)
 
