@@ -9,7 +9,7 @@ import typer
 
 from lsdc.cli.console import Terminated, err, line, out, say_next
 from lsdc.cli.importing import importing
-from lsdc.cli.options import DeviceOption, RootOption, RunArgument
+from lsdc.cli.options import RootOption, RunArgument
 from lsdc.cli.results import _changed, _data_of, write_report
 from lsdc.errors import Busy, InputError
 
@@ -79,8 +79,24 @@ def refine(
     out_: Annotated[Path | None, typer.Option("--out", "-o", help="the new run folder (default: RUN/refined)")] = None,
     epochs: Annotated[int, typer.Option("--epochs", min=1, max=1000, help="how long to train")] = 4,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the refined run that is there")] = False,
-    device: DeviceOption = None,
     data_root: RootOption = None,
 ) -> None:
-    """Teach the model of a run what was corrected in the explorer, and label all samples again."""
-    raise InputError("not there yet")
+    """Teach the model of a run what was corrected in the explorer, and label all samples again, in a run of its own."""
+    with importing():
+        from lsdc.explore.corrected import refine_run
+        from lsdc.methods import read_config
+        from lsdc.report.terminal import Live, sizes_table
+        from lsdc.runs.folder import Run
+
+    folder = Run.open(run)
+    config = read_config(folder)
+    new = Run.create(out_ or run / "refined", overwrite)
+    dataset = data_of_run(config, data_root)
+    with Live(err, f"{run}: learning from what was corrected, run folder {new.path}") as monitor:
+        result = refine_run(folder, new, config, dataset, epochs, monitor)
+    _, labels, confidence = new.read_labels()
+    out.print(sizes_table(labels, confidence, result.n_clusters))
+    write_report(new, dataset)
+    followed = f"{result.followed:,} of {result.corrected:,} samples moved by hand are where you put them"
+    line(out, f"{followed}; {result.others:,} others changed their cluster")
+    say_next(new.path, "explore", new.path)

@@ -21,30 +21,38 @@ def listening(host: str, port: int) -> socket.socket:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(address)
         found.listen(128)
-    except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"--host {host} --port {port}: cannot listen there ({why}); choose another port") from None
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise InputError(
+            f"--host {host} --port {port}: cannot listen there ({why}); leave --port out for one that is free"
+        ) from None
     return found
+
+
+def server_on(bound: socket.socket, host: str, session: Session) -> tuple[uvicorn.Server, str]:
+    """A server for a socket, and the address of its page with the token in it."""
+    port, token = bound.getsockname()[1], secrets.token_urlsafe(24)
+    config = uvicorn.Config(
+        Guard(build(session), hosts_of(host), port, token),
+        log_level="error",
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        timeout_graceful_shutdown=2,
+    )
+    everywhere = host in ("0.0.0.0", "::")  # noqa: S104 (only compared)
+    name = "127.0.0.1" if everywhere else hosts_of(host)[-1]
+    return uvicorn.Server(config), f"http://{name}:{port}/?token={token}"
 
 
 def serve(session: Session, host: str, port: int, opened: Callable[[str], None]) -> None:
     """Answer until Ctrl-C; ``opened`` is told the address as soon as there is one."""
     bound = listening(host, port)
-    port, token = bound.getsockname()[1], secrets.token_urlsafe(24)
-    app = Guard(build(session), hosts_of(host), port, token)
-    config = uvicorn.Config(
-        app,
-        log_level="error",
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        timeout_graceful_shutdown=2,
-        server_header=False,
-    )
-    threading.Thread(target=session.work, daemon=True).start()
-    name = hosts_of(host)[-1] if host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104 (only compared)
-    opened(f"http://{name}:{port}/?token={token}")
     try:
-        uvicorn.Server(config).run(sockets=[bound])
+        server, address = server_on(bound, host, session)
+        threading.Thread(target=session.work, daemon=True).start()
+        opened(address)
+        server.run(sockets=[bound])
     finally:
         bound.close()

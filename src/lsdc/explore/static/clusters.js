@@ -6,11 +6,12 @@ import { mergeDialog } from "./dialogs.js";
 
 export function nameField(cluster) {
   const input = h("input", { placeholder: "Name this cluster", maxlength: 100, "aria-label": `Name of cluster ${cluster}`, spellcheck: "false" });
-  input.value = store.state.clusters.find((one) => one.cluster === cluster)?.name || "";
-  input.addEventListener("change", () => edit({ do: "name", cluster, name: input.value }));
+  const before = () => store.state.clusters.find((one) => one.cluster === cluster)?.name || "";
+  input.value = before();
+  input.addEventListener("change", () => input.value.trim() !== before() && edit({ do: "name", cluster, name: input.value }));
   input.addEventListener("keydown", (event) => {
     if (event.key === "Enter") input.blur();
-    if (event.key === "Escape") { input.value = called(cluster).replace(/^Cluster \d+$/, ""); input.blur(); }
+    if (event.key === "Escape") { input.value = before(); input.blur(); }
   });
   return input;
 }
@@ -32,7 +33,7 @@ function montage(about) {
 }
 
 function card(about) {
-  const { cluster, size, confidence } = about;
+  const { cluster } = about;
   const input = nameField(cluster);
   const place = h("div", {}, montage(about));
   const facts = h("p", { class: "soft small" });

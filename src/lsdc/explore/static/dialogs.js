@@ -1,6 +1,6 @@
 // What is asked before something is done: where to, or merged with which; and a sample in full.
-import { h, byId, count, percent, dot } from "./dom.js";
-import { store, askJson, edit, called, select, clearSelection } from "./store.js";
+import { h, byId, count, percent, dot, toast } from "./dom.js";
+import { store, askJson, edit, called, select, clearSelection, sentence } from "./store.js";
 import { picture, face } from "./pictures.js";
 
 const dialog = byId("dialog");
@@ -50,7 +50,7 @@ export function moveDialog() {
     if (await edit({ do: "move", samples, to }, `Moved ${count(samples.length, "sample")} to ${where}.`)) clearSelection();
   };
   open(`Move ${count(samples.length, "sample")} to …`, h("div", { class: "choices" },
-    h("button", { class: "choice", onclick: () => { dialog.close(); run(null); } }, h("span", { class: "what" }, "＋ A new cluster")),
+    h("button", { class: "choice", onclick: () => { dialog.close(); run(null); } }, h("span", { class: "what" }, "+ A new cluster")),
     store.state.clusters.map((one) => choice(one, () => run(one.cluster)))));
 }
 
@@ -60,14 +60,21 @@ export async function markOutliers() {
 }
 
 export async function sampleDialog(i) {
-  const [sample, near] = await Promise.all([askJson(`/api/samples/${i}`), askJson(`/api/samples/${i}/neighbours`)]);
+  try {
+    show(i, ...(await Promise.all([askJson(`/api/samples/${i}`), askJson(`/api/samples/${i}/neighbours`)])));
+  } catch (error) {
+    toast(sentence(error.message), { wrong: true });
+  }
+}
+
+function show(i, sample, near) {
   const fact = (name, value) => [h("dt", {}, name), h("dd", {}, value)];
   const there = sample.cluster;
   const where = h("a", { href: `#/cluster/${there}`, onclick: () => dialog.close() }, called(there));
   const whole = store.state.kind === "texts" ? h("div", { class: "text" }, sample.text || "(empty)")
     : store.state.kind === "images" ? picture(sample, "large") : null;
   const values = sample.values && fact("Values", sample.values.slice(0, 16).map((v) => Number(v.toPrecision(4))).join(", ") + (sample.values.length > 16 ? ", …" : ""));
-  const choose = h("button", { onclick: () => { select([i], !store.selected.has(i)); dialog.close(); } }, store.selected.has(i) ? "Take out of the selection" : "Select");
+  const choose = h("button", { onclick: () => { select([i], !store.selected.has(i)); dialog.close(); } }, store.selected.has(i) ? "Take out of the selection" : "Select this sample");
   open(String(sample.id), h("div", { class: "whole" }, whole,
     h("dl", {}, fact("Cluster", where), fact("Confidence", percent(sample.confidence)), values, h("dt"), h("dd", {}, choose))),
     h("h3", {}, "Most similar"),

@@ -15,7 +15,8 @@ export function h(tag, properties = {}, ...children) {
 export const byId = (id) => document.getElementById(id);
 export const count = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`;
 export const percent = (share) => (share === null ? "–" : `${Math.round(100 * share)}%`);
-export const colour = (cluster) => (cluster < 0 ? "#888" : `hsl(${(cluster * 137.508 + 222) % 360} 55% 54%)`);
+const COLOURS = ["#4c6ee0", "#e08a3c", "#2f9e77", "#d1495b", "#8e63ce", "#b39b20", "#2fa4c0", "#c964a8", "#7f8f3a", "#94664a", "#5c7391", "#e58fa3", "#57b04f", "#b0539e", "#c7752c", "#6f7fe8"];
+export const colour = (cluster) => (cluster < 0 ? "#888" : COLOURS[cluster] || `hsl(${(cluster * 137.508) % 360} ${45 + (cluster % 3) * 12}% ${44 + (cluster % 4) * 7}%)`);
 export const dot = (cluster) => h("span", { class: "dot", style: { background: colour(cluster) }, "aria-hidden": "true" });
 
 export function toast(text, { wrong = false, action = null } = {}) {

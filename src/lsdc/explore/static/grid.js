@@ -97,24 +97,31 @@ export function gridView(view, { cluster = null, q = "" }) {
     if (cluster !== null) words.set("cluster", cluster);
     return askJson(`/api/samples?${words}`);
   };
+  function add(page) {
+    total = page.total;
+    grid.append(...page.items.map((sample) => tile(sample, cluster !== null)));
+    if (grid.firstChild && !grid.querySelector("[tabindex='0']")) grid.firstChild.tabIndex = 0;
+    total_.textContent = count(total, "sample");
+    const none = q ? "Nothing found. Try a part of a file name, or another word." : "No samples here.";
+    end.textContent = !total ? none : grid.children.length < total ? "…" : "";
+  }
   async function more(limit = PAGE) {
     if (busy) return;
     busy = true;
     const mine = asked;
+    let again = false;
     try {
       const page = await query(grid.children.length, limit);
-      if (mine !== asked) return;
-      total = page.total;
-      grid.append(...page.items.map((sample) => tile(sample, cluster !== null)));
-      if (grid.firstChild && !grid.querySelector("[tabindex='0']")) grid.firstChild.tabIndex = 0;
-      total_.textContent = count(total, "sample");
-      end.textContent = !total ? (q ? "Nothing found. Try a part of a file name, or another word." : "No samples here.") : grid.children.length < total ? "…" : "";
+      again = mine !== asked; // meanwhile something else was asked for
+      if (!again) {
+        add(page);
+        again = seen && grid.children.length < total;
+      }
     } catch (error) {
       end.textContent = sentence(error.message);
-    } finally {
-      busy = false;
     }
-    if (mine !== asked || (seen && grid.children.length < total)) more();
+    busy = false;
+    if (again) await more();
   }
   async function reload(keep) {
     asked += 1;

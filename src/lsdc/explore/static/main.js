@@ -14,8 +14,8 @@ function route() {
   shown.end?.();
   const [, kind, rest = ""] = location.hash.split("/");
   const mapped = kind === "map";
-  byId("to-map").toggleAttribute("aria-current", mapped);
-  byId("to-clusters").toggleAttribute("aria-current", !mapped);
+  byId("to-map").setAttribute("aria-current", mapped ? "page" : "false");
+  byId("to-clusters").setAttribute("aria-current", mapped ? "false" : "page");
   byId("search").firstElementChild.value = kind === "search" ? decoded(rest) : "";
   if (mapped) shown = mapView(view);
   else if (kind === "cluster" && /^-?\d+$/.test(rest)) shown = gridView(view, { cluster: Number(rest) });

@@ -30,7 +30,7 @@ export function mapView(view) {
   const tip = h("div", { class: "tip", hidden: true });
   const lasso = h("button", { "aria-pressed": "true", title: "Drag around samples to select them", onclick: () => mode("lasso") }, "Select");
   const pan = h("button", { "aria-pressed": "false", title: "Drag to move the map", onclick: () => mode("pan") }, "Move");
-  const zoom = (by, label) => h("button", { "aria-label": label, title: label, onclick: () => { zoomAt(canvas.clientWidth / 2, canvas.clientHeight / 2, by); } }, by > 1 ? "＋" : "－");
+  const zoom = (by, label) => h("button", { "aria-label": label, title: label, onclick: () => { zoomAt(canvas.clientWidth / 2, canvas.clientHeight / 2, by); } }, by > 1 ? "+" : "−");
   const area = h("div", { class: "map" }, canvas, over, h("div", { class: "controls" }, lasso, pan, zoom(1.5, "Zoom in"), zoom(1 / 1.5, "Zoom out")), tip);
   const wait = h("p", { class: "empty" });
   const legend = h("div", { class: "legend", "aria-label": "Clusters" });
@@ -38,9 +38,13 @@ export function mapView(view) {
 
   let places = null, cells = null, labels = null, sure = null, version = -1;
   let scale = 1, left = 0, top = 0, line = null, held = null, drawing = "lasso", ended = false, wanted = -1;
-  const at = (i) => [left + (places[2 * i] / 65535) * side() * scale + margin()[0], top + (places[2 * i + 1] / 65535) * side() * scale + margin()[1]];
-  const side = () => Math.min(canvas.clientWidth, canvas.clientHeight) - 40;
-  const margin = () => [(canvas.clientWidth - side()) / 2, (canvas.clientHeight - side()) / 2];
+  let wide = 1, high = 1, mx = 0, my = 0; // of the map at scale 1, and its margins
+  const at = (i) => [mx + left + (places[2 * i] / 65535) * wide * scale, my + top + (places[2 * i + 1] / 65535) * high * scale];
+  const measure = () => {
+    const [w, t] = [canvas.clientWidth - 40, canvas.clientHeight - 40];
+    [wide, high] = [Math.min(w, 1.5 * t), Math.min(t, 1.5 * w)]; // it has no true proportions
+    [mx, my] = [20 + (w - wide) / 2, 20 + (t - high) / 2];
+  };
   const mode = (name) => {
     drawing = name;
     lasso.setAttribute("aria-pressed", String(name === "lasso"));
@@ -58,8 +62,10 @@ export function mapView(view) {
   }
   function draw() {
     if (!places || !labels) return;
+    measure();
     const pen = context(canvas);
     const size = Math.max(1.5, Math.min(6, (340 / Math.sqrt(labels.length)) * 0.55 * Math.sqrt(scale)));
+    const round = labels.length < 20000; // circles cost more
     const groups = new Map();
     for (let i = 0; i < labels.length; i++) {
       const key = labels[i] * 2 + (sure[i] > 229 ? 1 : 0);
@@ -68,7 +74,10 @@ export function mapView(view) {
     for (const [key, rows] of groups) {
       pen.fillStyle = colour(Math.floor(key / 2));
       pen.globalAlpha = key % 2 ? 0.85 : 0.35;
-      for (const i of rows) { const [x, y] = at(i); pen.fillRect(x - size / 2, y - size / 2, size, size); }
+      for (const i of rows) {
+        const [x, y] = at(i);
+        if (round) { pen.beginPath(); pen.arc(x, y, size / 2, 0, 7); pen.fill(); } else pen.fillRect(x - size / 2, y - size / 2, size, size);
+      }
     }
     pen.globalAlpha = 1;
     pen.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--ink");
@@ -92,7 +101,6 @@ export function mapView(view) {
   }
   function zoomAt(x, y, by) {
     const next = Math.max(1, Math.min(40, scale * by));
-    const [mx, my] = margin();
     left = x - mx - ((x - mx - left) * next) / scale;
     top = y - my - ((y - my - top) * next) / scale;
     scale = next;
@@ -100,8 +108,7 @@ export function mapView(view) {
     later();
   }
   function near(x, y) {
-    const [mx, my] = margin();
-    const u = ((x - mx - left) / (side() * scale)) * CELLS, v = ((y - my - top) / (side() * scale)) * CELLS;
+    const u = ((x - mx - left) / (wide * scale)) * CELLS, v = ((y - my - top) / (high * scale)) * CELLS;
     let best = -1, least = 14 * 14;
     for (let a = Math.floor(u) - 1; a <= u + 1; a++) for (let b = Math.floor(v) - 1; b <= v + 1; b++) for (const i of cells.get(a * CELLS + b) || []) {
       const [px, py] = at(i), far = (px - x) ** 2 + (py - y) ** 2;

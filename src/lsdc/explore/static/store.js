@@ -51,6 +51,7 @@ export async function edit(change, said = null) {
     const body = JSON.stringify({ version: store.state.version, edit: change });
     const options = { method: "POST", headers: { "Content-Type": "application/json" }, body };
     take(await (await answer(await fetch("/api/edits", options))).json());
+    document.querySelectorAll(".toast button").forEach((button) => button.parentElement.remove()); // no longer the last
     if (said) toast(said, { action: { label: "Undo", run: () => edit({ do: "undo" }) } });
     return true;
   } catch (error) {
