@@ -7,10 +7,10 @@ import shutil
 
 import numpy as np
 import pytest
-from exploring import EVIL, NAMES, PORT, TOKEN, client_of, fitted, photos, session_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from exploring import EVIL, NAMES, PORT, TOKEN, client_of, fitted, photos, session_of
 from lsdc.errors import InputError
 from lsdc.explore import features
 from lsdc.explore.edits import initial, replayed

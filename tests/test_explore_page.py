@@ -7,8 +7,8 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-from exploring import EVIL, NAMES, fitted, photos, session_of
 
+from exploring import EVIL, NAMES, fitted, photos, session_of
 from lsdc.explore.serve import listening, server_on
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -76,7 +76,12 @@ def opened(browser, address, width=1280, scheme="light"):
 
 
 def settled(page, condition):
-    page.wait_for_function(condition)
+    """Wait until it holds; the page's own policy forbids playwright's way of asking it to tell."""
+    for _ in range(200):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(f"never came true: {condition}")
 
 
 def test_a_stranger_names_merges_splits_moves_undoes_and_exports(browser, run, tmp_path):

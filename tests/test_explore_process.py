@@ -8,8 +8,8 @@ import sys
 
 import httpx
 import pytest
-from exploring import fitted, photos
 
+from exploring import fitted, photos
 from lsdc.cli.main import main
 
 
@@ -41,6 +41,7 @@ def test_every_change_outlives_kill_9_and_ctrl_c_is_the_way_to_end(run, capsys):
         assert client.post("/api/edits", json=wish).status_code == 200
     process.kill()
     process.communicate()
+    client.close()
     with (run / "edits.jsonl").open("a") as file:
         file.write('{"version":4,"edit":{"do":"mer')  # as a crash in the middle of a line leaves it
     process, client = started(run)
@@ -48,6 +49,7 @@ def test_every_change_outlives_kill_9_and_ctrl_c_is_the_way_to_end(run, capsys):
     assert ([one["name"] for one in state["clusters"]], state["version"]) == (["one", "two", "three"], 3)
     wish = {"version": 3, "edit": {"do": "undo"}}
     assert client.post("/api/edits", json=wish).json()["clusters"][2]["name"] == ""
+    client.close()
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 0

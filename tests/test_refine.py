@@ -5,9 +5,9 @@ import warnings
 
 import numpy as np
 import pytest
-from exploring import fitted
 
 import lsdc
+from exploring import fitted
 from lsdc.cli.explore import data_of_run
 from lsdc.errors import InputError
 from lsdc.explore.corrected import refine_run

@@ -32,6 +32,7 @@ WALKS = 256  # pairs in a step that the graph gives
 TAUGHT, CORE = 256, 128  # corrected samples in a step, and samples that stand for their clusters
 SURE = 0.9  # how sure the model must be of a sample that stands for its cluster
 NEIGHBOURS, LONGEST_WALK = 10, 3
+NEAR = 2  # links from a moved sample to those that may be wrong as it was
 STRENGTH = 4.0  # of what people said, against what the graph says
 LR = 1e-2
 
@@ -40,10 +41,11 @@ LR = 1e-2
 class Corrections:
     """What was corrected, with the clusters that have samples numbered from 0.
 
-    ``labels`` are -1 for outliers, ``moved`` says which samples were placed by hand, ``sources`` which clusters of the
-    model each one is made of, ``names`` what they are called.
+    ``before`` is what the model said; ``labels`` are -1 for outliers, ``moved`` says which samples were placed by hand,
+    ``sources`` which clusters of the model each one is made of, ``names`` what they are called.
     """
 
+    before: Tensor
     labels: Tensor
     moved: Tensor
     sources: tuple[tuple[int, ...], ...]
@@ -67,7 +69,7 @@ def corrections(history: History) -> Corrections:
     stayed = [before[(labels == i) & ~moved] for i in range(len(kept))]
     sources = tuple(tuple(np.unique(rows).tolist()) for rows in stayed)  # none, where all were brought by hand
     names = {place[cluster]: name for cluster, name in state.names.items() if cluster in place}
-    return Corrections(torch.from_numpy(labels), torch.from_numpy(moved), sources, names)
+    return Corrections(*map(torch.from_numpy, (before, labels, moved)), sources, names)
 
 
 def refined(model: Estimator, X: Any, given: Corrections, epochs: int, context: Context) -> Estimator:
@@ -77,10 +79,14 @@ def refined(model: Estimator, X: Any, given: Corrections, epochs: int, context: 
     model = copy.deepcopy(model)
     data = model._data(X, reset=False)
     f, p = (torch.from_numpy(np.concatenate(part)) for part in zip(*model._outputs(data), strict=True))
+    rows, neighbours = _graph(given, f, context.seed)
+    core = _core(given, rows, neighbours, p.amax(1))
     if given.sources != tuple((cluster,) for cluster in range(p.shape[1])):
-        _change_clusters(model, f, _expected(p, given))
+        known = torch.cat([core, given.moved.nonzero()[:, 0]])
+        _change_clusters(model, f[known], _expected(p, given)[known])
     context = Context(context.seed, torch.device("cpu"), 0, context.keeper, context.monitor)  # small enough for any
-    stage = Refinement(model.network_.head.cpu(), f, p.amax(1), given, epochs, context.seed)
+    stage = Refinement(model.network_.head.cpu(), f, given, core, rows, neighbours)
+    stage.epochs = epochs
     plan = Plan(epochs=epochs, batch_size=WALKS, optimizer="adam", lr=LR, weight_decay=0.0, schedule="cosine")
     model.history_ = [*model.history_, *train(stage, stage.data, plan, context)]
     model.network_.eval()
@@ -104,7 +110,7 @@ def _expected(p: Tensor, given: Corrections) -> Tensor:
 
 
 def _change_clusters(model: LSDC, f: Tensor, target: Tensor) -> None:
-    """Give the network a head for another number of clusters, which says of the features what is expected."""
+    """Give the network a head for other clusters, which says of some features what is expected."""
     k, old = target.shape[1], model.network_.head
     model.set_params(n_clusters=k)
     model.settings_, model._fitted = {**model.settings_, "n_clusters": k}, {**model._fitted, "n_clusters": k}
@@ -118,7 +124,7 @@ def _change_clusters(model: LSDC, f: Tensor, target: Tensor) -> None:
     def loss() -> Tensor:
         optimizer.zero_grad()
         decay = torch.stack([parameter.square().sum() for parameter in parameters]).sum()
-        value = F.cross_entropy(head(f), target) + 1e-5 * decay
+        value = F.cross_entropy(head(f), target) + 1e-4 * decay
         value.backward()  # type: ignore[no-untyped-call]
         return value
 
@@ -147,17 +153,16 @@ class Refinement:
 
     name = "refine"
 
-    def __init__(self, head: nn.Module, f: Tensor, sure: Tensor, given: Corrections, epochs: int, seed: int) -> None:
-        self.module, self.f, self.labels, self.epochs = Still(head), f, given.labels, epochs
-        self.moved = given.moved.nonzero()[:, 0]
-        self.core = _core(given, sure)
+    epochs = EPOCHS
+
+    def __init__(
+        self, head: nn.Module, f: Tensor, given: Corrections, core: Tensor, rows: Tensor, neighbours: Tensor
+    ) -> None:
+        self.module: nn.Module = Still(head)
+        self.f, self.labels = f, given.labels
+        self.moved, self.core = given.moved.nonzero()[:, 0], core
         self.data = Pairs(STEPS * WALKS)
-        inside = torch.zeros(len(f), dtype=torch.bool)
-        inside[sample(len(f), seed, "refine")] = True
-        self.rows = ((inside | given.moved) & (given.labels != OUTLIER)).nonzero()[:, 0]
-        standard = (f - f.mean(0)) / (f.std(0) + 1e-6)
-        near = F.normalize(standard[self.rows])
-        self.neighbours = nearest(near, min(NEIGHBOURS, len(near) - 1)).indices
+        self.rows, self.neighbours = rows, neighbours
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         n, rng = len(batch.indices), batch.rng
@@ -181,10 +186,37 @@ def _some(rows: Tensor, most: int, rng: torch.Generator) -> Tensor:
     return rows[torch.randperm(len(rows), generator=rng)[:most]]
 
 
-def _core(given: Corrections, sure: Tensor) -> Tensor:
-    """Samples that stand for their clusters: those the model is sure of, and the surest half of every cluster."""
-    stands = sure > SURE
-    for cluster in range(len(given.sources)):
-        mine = (given.labels == cluster).nonzero()[:, 0]
-        stands[mine[sure[mine].argsort(descending=True)[: (len(mine) + 1) // 2]]] = True
-    return (stands & ~given.moved & (given.labels != OUTLIER)).nonzero()[:, 0]
+def _graph(given: Corrections, f: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+    """Some samples, all that were moved among them but no outliers, and the neighbours of each, by the angle."""
+    inside = given.moved.clone()
+    inside[sample(len(f), seed, "refine")] = True
+    rows = (inside & (given.labels != OUTLIER)).nonzero()[:, 0]
+    compared = F.normalize((f[rows] - f.mean(0)) / (f.std(0) + 1e-6))
+    return rows, nearest(compared, min(NEIGHBOURS, len(rows) - 1)).indices
+
+
+def _core(given: Corrections, rows: Tensor, neighbours: Tensor, sure: Tensor) -> Tensor:
+    """Samples that stand for their clusters: the surest half of each, and all that the model is sure of.
+
+    But none near a sample that was moved out of the same cluster: it may be as wrong, and is left to the graph.
+    """
+    sure, labels, moved = sure[rows], given.labels[rows], given.moved[rows]
+    doubted = _near(moved, neighbours, given.before[rows])
+    core = torch.zeros(len(rows), dtype=torch.bool)
+    for cluster in labels.unique().tolist():
+        mine = ((labels == cluster) & ~moved).nonzero()[:, 0]
+        some = mine[~doubted[mine]] if not doubted[mine].all() else mine
+        surest = some[sure[some].argsort(descending=True)]
+        core[surest[: (len(surest) + 1) // 2]] = True
+        core[some[sure[some] > SURE]] = True
+    return rows[core]
+
+
+def _near(hot: Tensor, neighbours: Tensor, clusters: Tensor) -> Tensor:
+    """What is at most ``NEAR`` links of one cluster away from ``hot`` samples."""
+    within = clusters[neighbours] == clusters[:, None]
+    for _ in range(NEAR):
+        reached = (hot[neighbours] & within).any(1)
+        reached[neighbours[hot][within[hot]]] = True
+        hot = hot | reached
+    return hot

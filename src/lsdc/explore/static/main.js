@@ -1,6 +1,6 @@
 // The frame: which view is shown, what is selected, undo and redo, and what is said about the run.
 import { h, byId, count } from "./dom.js";
-import { store, refresh, edit, exportLabels, clearSelection, sentence } from "./store.js";
+import { store, refresh, edit, exportLabels, clearSelection } from "./store.js";
 import { clustersView } from "./clusters.js";
 import { gridView } from "./grid.js";
 import { mapView } from "./map.js";
@@ -39,7 +39,7 @@ function drawFrame() {
   }
   const missing = state.data.is === "missing";
   byId("notice").hidden = !missing;
-  byId("notice").textContent = missing ? `${sentence(state.data.why)} Pictures and texts are left out; names, labels and changes work.` : "";
+  byId("notice").textContent = missing ? `${state.data.why}. Pictures and texts are left out; names, labels and changes work.` : "";
 }
 
 function drawSelection() {
