@@ -69,7 +69,8 @@ def corrections(history: History) -> Corrections:
     stayed = [before[(labels == i) & ~moved] for i in range(len(kept))]
     sources = tuple(tuple(np.unique(rows).tolist()) for rows in stayed)  # none, where all were brought by hand
     names = {place[cluster]: name for cluster, name in state.names.items() if cluster in place}
-    return Corrections(*map(torch.from_numpy, (before, labels, moved)), sources, names)
+    was, is_, by_hand = (torch.from_numpy(part) for part in (before, labels, moved))
+    return Corrections(was, is_, by_hand, sources, names)
 
 
 def refined(model: Estimator, X: Any, given: Corrections, epochs: int, context: Context) -> Estimator:
@@ -203,7 +204,7 @@ def _core(given: Corrections, rows: Tensor, neighbours: Tensor, sure: Tensor) ->
     sure, labels, moved = sure[rows], given.labels[rows], given.moved[rows]
     doubted = _near(moved, neighbours, given.before[rows])
     core = torch.zeros(len(rows), dtype=torch.bool)
-    for cluster in labels.unique().tolist():
+    for cluster in range(len(given.sources)):
         mine = ((labels == cluster) & ~moved).nonzero()[:, 0]
         some = mine[~doubted[mine]] if not doubted[mine].all() else mine
         surest = some[sure[some].argsort(descending=True)]

@@ -15,6 +15,7 @@ from lsdc.explore.session import Session
 
 def listening(host: str, port: int) -> socket.socket:
     """A socket that is bound; port 0 is any that is free."""
+    found = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         found = socket.socket(family, kind, protocol)
@@ -22,6 +23,8 @@ def listening(host: str, port: int) -> socket.socket:
         found.bind(address)
         found.listen(128)
     except OSError as error:
+        if found is not None:
+            found.close()
         why = (error.strerror or str(error)).lower()
         raise InputError(
             f"--host {host} --port {port}: cannot listen there ({why}); leave --port out for one that is free"
