@@ -192,7 +192,7 @@ def described(session: Session) -> dict[str, Any]:
         )
     return {
         "version": version,
-        "title": str(session.config["data"].get("source", session.run.path.name)),
+        "title": Path(session.config["data"].get("source") or session.run.path).name,
         "run": str(session.run.path),
         "n": len(state.labels),
         "kind": session.samples.kind,

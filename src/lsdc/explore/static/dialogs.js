@@ -8,9 +8,10 @@ dialog.addEventListener("click", (event) => event.target === dialog && dialog.cl
 
 function open(title, ...content) {
   const close = h("button", { class: "close", "aria-label": "Close", onclick: () => dialog.close() }, "✕");
-  dialog.replaceChildren(close, h("h2", { id: "dialog-title" }, title), ...content);
+  dialog.replaceChildren(close, h("h2", { id: "dialog-title", tabindex: "-1", autofocus: true }, title), ...content);
   dialog.setAttribute("aria-labelledby", "dialog-title");
   if (!dialog.open) dialog.showModal();
+  byId("dialog-title").focus();
   dialog.scrollTop = 0;
 }
 

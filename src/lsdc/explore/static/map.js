@@ -41,9 +41,9 @@ export function mapView(view) {
   let wide = 1, high = 1, mx = 0, my = 0; // of the map at scale 1, and its margins
   const at = (i) => [mx + left + (places[2 * i] / 65535) * wide * scale, my + top + (places[2 * i + 1] / 65535) * high * scale];
   const measure = () => {
-    const [w, t] = [canvas.clientWidth - 40, canvas.clientHeight - 40];
+    const [w, t] = [canvas.clientWidth - 40, canvas.clientHeight - 80]; // the buttons are above
     [wide, high] = [Math.min(w, 1.5 * t), Math.min(t, 1.5 * w)]; // it has no true proportions
-    [mx, my] = [20 + (w - wide) / 2, 20 + (t - high) / 2];
+    [mx, my] = [20 + (w - wide) / 2, 60 + (t - high) / 2];
   };
   const mode = (name) => {
     drawing = name;
@@ -64,8 +64,9 @@ export function mapView(view) {
     if (!places || !labels) return;
     measure();
     const pen = context(canvas);
-    const size = Math.max(1.5, Math.min(6, (340 / Math.sqrt(labels.length)) * 0.55 * Math.sqrt(scale)));
+    const size = Math.max(1.5, Math.min(6, (340 / Math.sqrt(labels.length)) * 0.55 * scale ** 0.8));
     const round = labels.length < 20000; // circles cost more
+    const { clientWidth: far, clientHeight: low } = canvas;
     const groups = new Map();
     for (let i = 0; i < labels.length; i++) {
       const key = labels[i] * 2 + (sure[i] > 229 ? 1 : 0);
@@ -76,6 +77,7 @@ export function mapView(view) {
       pen.globalAlpha = key % 2 ? 0.85 : 0.35;
       for (const i of rows) {
         const [x, y] = at(i);
+        if (x < 0 || y < 0 || x > far || y > low) continue;
         if (round) { pen.beginPath(); pen.arc(x, y, size / 2, 0, 7); pen.fill(); } else pen.fillRect(x - size / 2, y - size / 2, size, size);
       }
     }
