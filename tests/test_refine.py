@@ -9,6 +9,7 @@ import pytest
 import lsdc
 from exploring import fitted
 from lsdc.cli.explore import data_of_run
+from lsdc.cli.main import main
 from lsdc.errors import InputError
 from lsdc.explore.corrected import refine_run
 from lsdc.explore.edits import EDIT, initial, replayed
@@ -69,22 +70,33 @@ def test_samples_that_resemble_what_was_moved_follow(made, tmp_path):
     assert (state.called(4), state.labels[0]) == ("the fifth", -1)
 
 
-def test_merged_clusters_become_one_and_the_run_before_stays(made, tmp_path):
+def test_merged_clusters_become_one_and_the_run_before_stays(made, capsys):
+    """By the command, as people call it."""
+    journal, _ = Journal.open(made / "edits.jsonl", about(made / "labels.csv"))
+    journal.append(EDIT.validate_python({"do": "merge", "cluster": 0, "into": 1}))
     before = {file.name: file.read_bytes() for file in made.iterdir() if file.is_file()}
     _, labels, _ = Run.open(made).read_labels()
-    result = refine(made, [{"do": "merge", "cluster": 0, "into": 1}], made / "refined")
+    codes = []
+    for more in ([], [], ["--overwrite"]):
+        with pytest.raises(SystemExit) as end:
+            main(["refine", str(made), "--epochs", "2", *more])
+        codes.append(end.value.code)
+    assert codes == [0, 2, 0]
+    said = capsys.readouterr()
+    assert "0 samples that nobody touched changed their cluster" in said.out
+    assert "refined: a run is there already; use --overwrite or another --out" in said.err
     _, after, _ = Run.open(made / "refined").read_labels()
-    assert result.n_clusters == 3
     together = np.isin(labels, [0, 1])
     assert len(set(after[together])) == 1
     assert (after[~together] != after[together][0]).all()
     assert {file.name: file.read_bytes() for file in made.iterdir() if file.is_file()} == before
     config = json.loads((made / "refined/config.json").read_text())
     assert config["params"]["n_clusters"] == config["settings"]["n_clusters"] == 3
-    assert {"environment.json", "metrics.jsonl", "labels.csv", "model.safetensors"} <= {
+    assert {"environment.json", "metrics.jsonl", "labels.csv", "model.safetensors", "report.html"} <= {
         file.name for file in (made / "refined").iterdir()
     }
     assert Run.open(made / "refined").read_metrics()[-1]["stage"] == "refine"
+    (made / "edits.jsonl").unlink()
 
 
 def test_halves_of_a_split_are_told_apart(made, tmp_path):

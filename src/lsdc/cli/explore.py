@@ -86,17 +86,21 @@ def refine(
         from lsdc.explore.corrected import refine_run
         from lsdc.methods import read_config
         from lsdc.report.terminal import Live, sizes_table
-        from lsdc.runs.folder import Run
+        from lsdc.runs.folder import Run, is_run
 
     folder = Run.open(run)
     config = read_config(folder)
-    new = Run.create(out_ or run / "refined", overwrite)
+    place = out_ or run / "refined"
+    if is_run(place) and not overwrite:
+        raise InputError(f"{place}: a run is there already; use --overwrite or another --out")
+    new = Run.create(place, overwrite)
     dataset = data_of_run(config, data_root)
     with Live(err, f"{run}: learning from what was corrected, run folder {new.path}") as monitor:
         result = refine_run(folder, new, config, dataset, epochs, monitor)
     _, labels, confidence = new.read_labels()
     out.print(sizes_table(labels, confidence, result.n_clusters))
     write_report(new, dataset)
-    followed = f"{result.followed:,} of {result.corrected:,} samples moved by hand are where you put them"
-    line(out, f"{followed}; {result.others:,} others changed their cluster")
+    if result.corrected:
+        line(out, f"{result.followed:,} of {result.corrected:,} samples moved by hand are where you put them")
+    line(out, f"{result.others:,} samples that nobody touched changed their cluster")
     say_next(new.path, "explore", new.path)
