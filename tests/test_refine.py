@@ -11,7 +11,7 @@ from exploring import fitted
 from lsdc.cli.explore import data_of_run
 from lsdc.cli.main import main
 from lsdc.errors import InputError
-from lsdc.explore.corrected import refine_run
+from lsdc.explore.corrected import carry_over, refine_run
 from lsdc.explore.edits import EDIT, initial, replayed
 from lsdc.explore.journal import Journal, about
 from lsdc.explore.refine import corrections
@@ -118,7 +118,7 @@ def test_what_cannot_be_refined_is_said(made, tmp_path):
         refine(other, [{"do": "merge", "cluster": 0, "into": 1}], tmp_path / "elsewhere")
 
 
-def test_corrections_count_clusters_that_are_there():
+def test_corrections_count_clusters_that_are_there(tmp_path):
     base = initial(np.array([0, 0, 1, 1, 2, 2]), 3)
     edits = [
         {"do": "merge", "cluster": 0, "into": 2},
@@ -132,3 +132,9 @@ def test_corrections_count_clusters_that_are_there():
     assert found.moved.tolist() == [False, False, True, True, False, False]
     assert found.sources == ((0, 2), ())
     assert found.names == {0: "two"}
+    new, learnt = Run.create(tmp_path), np.array([0, 0, 1, 1, 0, 0])  # which does not follow in sample 2
+    new.write_labels(range(6), learnt, np.ones(6))
+    carry_over(new, found, learnt)
+    _, kept = Journal.open(tmp_path / "edits.jsonl", about(tmp_path / "labels.csv"))
+    state = replayed(initial(learnt, 2), kept).state
+    assert (state.labels.tolist(), state.called(0)) == (found.labels.tolist(), "two")

@@ -9,7 +9,7 @@ import torch
 
 from lsdc.data.dataset import Dataset
 from lsdc.errors import InputError
-from lsdc.explore.edits import OUTLIER, Name, Outlier, initial, replayed
+from lsdc.explore.edits import OUTLIER, Move, Name, Outlier, initial, replayed
 from lsdc.explore.journal import NAME, Journal, about
 from lsdc.explore.refine import Corrections, corrections, refined
 from lsdc.methods import load
@@ -46,24 +46,31 @@ def refine_run(
         settings |= {"settings": {**config["settings"], "n_clusters": k}}
         content = {name: config["data"][name] for name in ("n", "shape", "digest") if name in config["data"]}
         new.start(settings, {**config["params"], "n_clusters": k}, content)
+        if (run.path / "read.json").exists():
+            new.write_json("read.json", run.read_json("read.json"))
         if (new.path / NAME).exists():  # of the refined run that is replaced
             os.replace(new.path / NAME, new.path / "edits.previous.jsonl")
         better = refined(model, dataset, given, epochs, Context(seed, torch.device("cpu"), 0, new, monitor))
         p = better.predict_proba(dataset)
         better.save(new.path / "model.safetensors")
         new.write_labels(ids, better.labels_.tolist(), p.max(1).tolist())
-        _carry_over(new, given)
+        carry_over(new, given, better.labels_)
     moved, wanted = given.moved.numpy(), given.labels.numpy()
     others = ~moved & (wanted != OUTLIER) & (better.labels_ != wanted)
     followed = int((better.labels_ == wanted)[moved].sum())
     return Result(k, int(moved.sum()), followed, int(np.count_nonzero(others)))
 
 
-def _carry_over(new: Run, given: Corrections) -> None:
-    """Names and outliers are what people said, not what a model learns: they go with the new run."""
+def carry_over(new: Run, given: Corrections, labels: np.ndarray) -> None:
+    """What people said and the model has not learnt goes along: names, outliers, moves that it does not follow."""
     journal, _ = Journal.open(new.path / NAME, about(new.path / "labels.csv"))
     for cluster, name in sorted(given.names.items()):
         journal.append(Name(do="name", cluster=cluster, name=name))
+    wanted = given.labels.numpy()
+    differ = given.moved.numpy() & (labels != wanted)
+    for cluster in np.unique(wanted[differ]).tolist():
+        rows = np.flatnonzero(differ & (wanted == cluster)).tolist()
+        journal.append(Move(do="move", samples=rows, to=cluster))
     outliers = (given.labels == OUTLIER).nonzero()[:, 0].tolist()
     if outliers:
         journal.append(Outlier(do="outlier", samples=outliers))
