@@ -103,7 +103,7 @@ def test_names_in_the_run_folder_and_the_terminal(tmp_path):
 def test_names_are_harmless_in_a_spreadsheet():
     names = numbered(1)
     risky = type(names)(("=1+1, x",), (("=1+1",),))
-    assert labels_csv(["a", "b"], [0, -1], [0.5, 0.5], risky).splitlines()[1:] == [
+    assert labels_csv(["a", "b"], [0, -1], [0.5, 0.5], named=risky).splitlines()[1:] == [
         'a,0,0.500000,"\'=1+1, x"',
         "b,-1,0.500000,",
     ]

@@ -13,6 +13,7 @@ import typer
 import lsdc
 from lsdc.cli import tables
 from lsdc.cli.console import Terminated, close_streams, err, fail, is_shared, out, say_failure
+from lsdc.cli.explore import explore, refine
 from lsdc.cli.export import export
 from lsdc.cli.fit import fit
 from lsdc.cli.flags import Command, Group
@@ -30,7 +31,7 @@ app = typer.Typer(
     help="Group unlabelled images, documents or embeddings into K clusters (LSD-C).",
     epilog="Start with:  lsdc fit digits      Your own:  lsdc fit photos/ --clusters auto",
 )
-for command in (fit, predict, evaluate, report, export, tables.compare, tables.reproduce):
+for command in (fit, predict, evaluate, report, explore, refine, export, tables.compare, tables.reproduce):
     app.command(cls=Command)(command)
 app.command("suggest-k", cls=Command)(suggest_k)
 app.command("list", cls=Command)(list_)

@@ -172,14 +172,14 @@ def report(
         write_comparison(folders, configs)
         line(out, f"comparison: {runs[0] / 'comparison.html'}")
         return
-    dataset, missing = _data_or_why(configs[0], data_root)
+    dataset, missing = data_or_why(configs[0], data_root)
     if missing:
         line(err, f"{missing}; the report does without the data")
     write_report(folders[0], configs[0], dataset, missing=missing)
     line(out, f"report:     {runs[0] / 'report.html'}")
 
 
-def _data_or_why(config: dict[str, Any], data_root: Path | None) -> "tuple[Dataset | None, str]":
+def data_or_why(config: dict[str, Any], data_root: Path | None) -> "tuple[Dataset | None, str]":
     """The data of a run, or why it is not there: nobody kept it, it is gone, or it has changed."""
     try:
         dataset = _data_of(config, data_root)

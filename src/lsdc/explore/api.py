@@ -1,0 +1,230 @@
+"""What the page can ask for and change, as a web API of its own (``/openapi.json``, and ``/docs`` for people)."""
+
+import json
+import struct
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import FastAPI, HTTPException, Query, Request, Response
+from fastapi.responses import FileResponse, JSONResponse
+from fastapi.staticfiles import StaticFiles
+from pydantic import BaseModel, ConfigDict, Field
+
+import lsdc
+from lsdc.errors import InputError
+from lsdc.explore import export, features
+from lsdc.explore.edits import OUTLIER, Cluster, Merge, Move, Name, Outlier, Redo, Undo
+from lsdc.explore.samples import LONGEST_TEXT
+from lsdc.explore.session import Session, Stale
+
+STATIC = Path(__file__).parent / "static"
+PAGE = 60
+TYPICAL = 8  # samples shown of a cluster
+
+
+class Halve(BaseModel):
+    """Split a cluster in two along the neighbour graph of its samples."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+    do: Literal["split"]
+    cluster: Cluster
+
+
+class Wish(BaseModel):
+    """An edit, and the version of the clusters it was made to."""
+
+    model_config = ConfigDict(extra="forbid")
+    version: int = Field(ge=0, lt=2**40, strict=True)
+    edit: Name | Merge | Halve | Move | Outlier | Undo | Redo = Field(discriminator="do")
+
+
+class Answer(JSONResponse):
+    """JSON in plain ASCII: names of files may hold what UTF-8 cannot."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, separators=(",", ":")).encode()
+
+
+Row = Annotated[int, Field(ge=0, lt=2**40)]
+
+
+def build(session: Session) -> FastAPI:
+    """The application around a run."""
+    app = FastAPI(
+        title="lsdc explore",
+        version=lsdc.__version__,
+        description="Look at the clusters of a run, and change them. Every change names the version it was made to.",
+        docs_url=None,
+        redoc_url=None,
+        default_response_class=Answer,
+    )
+    _pages(app)
+    _looking(app, session)
+    _changing(app, session)
+    return app
+
+
+def _pages(app: FastAPI) -> None:
+    @app.exception_handler(InputError)
+    def refused(request: Request, error: InputError) -> Response:
+        return Answer({"message": str(error)}, 409 if isinstance(error, Stale) else 400)
+
+    @app.exception_handler(OSError)
+    def failed(request: Request, error: OSError) -> Response:
+        return Answer({"message": f"the change could not be written: {error.strerror or error}"}, 507)
+
+    @app.get("/", include_in_schema=False)
+    def page() -> Response:
+        return FileResponse(STATIC / "index.html")
+
+    @app.get("/docs", include_in_schema=False)
+    def docs() -> Response:
+        return FileResponse(STATIC / "docs.html")
+
+    app.mount("/static", StaticFiles(directory=STATIC), "static")
+
+
+def _looking(app: FastAPI, session: Session) -> None:
+    samples, n = session.samples, len(session.samples.ids)
+
+    def known(i: int) -> int:
+        if i >= n:
+            raise HTTPException(404, f"there is no sample {i}; the run has {n}")
+        return i
+
+    def tile(i: int) -> dict[str, Any]:
+        return {
+            "i": i,
+            "id": samples.ids[i],
+            "cluster": int(session.state.labels[i]),
+            "confidence": round(float(session.confidence[i]), 4),
+            "text": samples.text(i),
+        }
+
+    @app.get("/api/state")
+    def state() -> Answer:
+        """The clusters as they are now: sizes, names, typical samples; what can be undone; what is being worked on."""
+        return Answer(described(session))
+
+    @app.get("/api/samples")
+    def listed(
+        cluster: Annotated[int | None, Query(ge=OUTLIER, lt=2**40, description="-1 are the outliers")] = None,
+        low: Annotated[float, Query(ge=0, le=1, description="the least confidence")] = 0,
+        high: Annotated[float, Query(ge=0, le=1, description="the largest confidence")] = 1,
+        q: Annotated[str, Query(max_length=200, description="part of a name or text")] = "",
+        order: Literal["typical", "doubtful"] = "typical",
+        offset: Annotated[int, Query(ge=0, lt=2**40)] = 0,
+        limit: Annotated[int, Query(ge=1, le=500)] = PAGE,
+    ) -> Answer:
+        """Samples, a page at a time."""
+        rows = session.chosen(cluster, low, high, q, order == "doubtful")
+        page = [tile(i) for i in rows[offset : offset + limit].tolist()]
+        return Answer({"total": len(rows), "items": page})
+
+    @app.get("/api/samples/{i}")
+    def sample(i: Row) -> Answer:
+        """All there is to know of a sample."""
+        more = {"text": samples.text(known(i), LONGEST_TEXT), "values": samples.values(i)}
+        return Answer(tile(i) | more)
+
+    @app.get("/api/samples/{i}/neighbours")
+    def neighbours(i: Row, k: Annotated[int, Query(ge=1, le=100)] = 18) -> Answer:
+        """The samples nearest to one, nearest first."""
+        known(i)
+        if session.laid_out is None:
+            return Answer({"items": [], "message": session.map.why or "still being worked out"})
+        near = features.neighbours(session.laid_out.features, i, k)
+        return Answer({"items": [tile(j) for j in near.tolist()], "message": ""})
+
+    @app.get("/api/clusters/{cluster}/near")
+    def near(cluster: Cluster) -> Answer:
+        """The other clusters, the most similar first; empty as long as there are no features."""
+        return Answer({"clusters": session.near(cluster)})
+
+    @app.get("/api/samples/{i}/image", response_class=Response)
+    def image(i: Row, size: Literal["small", "large"] = "small") -> Response:
+        """A sample as a picture."""
+        content = samples.picture(known(i), size)
+        if content is None:
+            raise HTTPException(404, "there is no picture of this sample")
+        kind = "image/jpeg" if content[:2] == b"\xff\xd8" else "image/png"
+        return Response(content, media_type=kind, headers={"Cache-Control": "private, max-age=600"})
+
+    @app.get("/api/map", response_class=Response)
+    def places() -> Response:
+        """Places of all samples on the map: x and y from 0 to 65,535, as little-endian whole numbers of 16 bits."""
+        if session.laid_out is None:
+            raise HTTPException(404, session.map.why or "the map is not ready yet")
+        content = (session.laid_out.places * 65535).astype("<u2").tobytes()
+        return Response(content, media_type="application/octet-stream")
+
+    @app.get("/api/labels", response_class=Response)
+    def labels() -> Response:
+        """The version (32 bits), then of all samples cluster (32 bits) and confidence (8 bits); little-endian."""
+        version, history = session.now
+        sure = np.round(session.confidence * 255).astype("u1").tobytes()
+        content = struct.pack("<i", version) + history.state.labels.astype("<i4").tobytes() + sure
+        return Response(content, media_type="application/octet-stream")
+
+
+def described(session: Session) -> dict[str, Any]:
+    """The state as the page shows it."""
+    version, history = session.now
+    state, confidence = history.state, session.confidence
+    ordered = session.typical[np.argsort(state.labels[session.typical], kind="stable")]
+    ends = np.searchsorted(state.labels[ordered], [*state.clusters, *(c + 1 for c in state.clusters)])
+    clusters = []
+    for place, cluster in enumerate(state.clusters):
+        rows = ordered[ends[place] : ends[place + len(state.clusters)]]
+        sure = float(confidence[rows].mean()) if len(rows) else None
+        clusters.append(
+            {
+                "cluster": cluster,
+                "name": state.names.get(cluster, ""),
+                "size": len(rows),
+                "confidence": sure,
+                "typical": [
+                    {"i": i, "id": session.samples.ids[i], "text": session.samples.text(i, 120)}
+                    for i in rows[:TYPICAL].tolist()
+                ],
+            }
+        )
+    return {
+        "version": version,
+        "title": Path(session.config["data"].get("source") or session.run.path).name,
+        "run": str(session.run.path),
+        "n": len(state.labels),
+        "kind": session.samples.kind,
+        "clusters": clusters,
+        "outliers": int((state.labels == OUTLIER).sum()),
+        "undo": history.done[-1].said if history.done else None,
+        "redo": history.undone[-1].said if history.undone else None,
+        "data": {"is": session.data.is_, "why": session.data.why},
+        "map": {"is": session.map.is_, "why": session.map.why},
+    }
+
+
+def _changing(app: FastAPI, session: Session) -> None:
+    refusals: dict[int | str, dict[str, Any]] = {
+        400: {"description": "The edit makes no sense; the message says why."},
+        409: {"description": "The edit was made to a version that is no longer the newest."},
+    }
+
+    @app.post("/api/edits", responses=refusals)
+    def edit(wish: Wish) -> Answer:
+        """Change something; the answer is the new state. An edit of an older version is refused."""
+        wanted = session.halved(wish.edit.cluster) if isinstance(wish.edit, Halve) else wish.edit
+        session.edit(wish.version, wanted)
+        return Answer(described(session))
+
+    @app.post("/api/export")
+    def save() -> Answer:
+        """Write the corrected labels into the run folder."""
+        return Answer({"path": str(session.export())})
+
+    @app.get("/api/labels-edited.csv", response_class=Response)
+    def download() -> Response:
+        """The corrected labels: id, cluster (-1 for outliers), name, confidence."""
+        disposition = {"Content-Disposition": f'attachment; filename="{export.NAME}"'}
+        return Response(session.csv(), media_type="text/csv; charset=utf-8", headers=disposition)

@@ -1,0 +1,224 @@
+"""What people change about clusters, and what becomes of the labels: pure functions from edits to a state."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
+
+from lsdc.errors import InputError
+
+OUTLIER = -1  # the cluster of samples that belong to none, as in scikit-learn
+LONGEST_NAME = 100
+
+
+def _tidy(name: str) -> str:
+    """A name in one line, without control characters."""
+    return " ".join("".join(c if c.isprintable() else " " for c in name).split())
+
+
+Cluster = Annotated[int, Field(ge=0, lt=2**40)]
+Samples = Annotated[list[Annotated[int, Field(ge=0, lt=2**40)]], Field(min_length=1)]
+ClusterName = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(_tidy)]
+
+
+class Change(BaseModel):
+    """One step in the journal."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+class Name(Change):
+    """Give a cluster a name; an empty one takes it away."""
+
+    do: Literal["name"]
+    cluster: Cluster
+    name: ClusterName
+
+
+class Merge(Change):
+    """All samples of a cluster become those of another, which keeps its name or takes over this one's."""
+
+    do: Literal["merge"]
+    cluster: Cluster
+    into: Cluster
+
+
+class Split(Change):
+    """These samples of a cluster become a new one."""
+
+    do: Literal["split"]
+    cluster: Cluster
+    samples: Samples
+
+
+class Move(Change):
+    """Samples become those of another cluster, of a new one if ``to`` is null."""
+
+    do: Literal["move"]
+    samples: Samples
+    to: Cluster | None
+
+
+class Outlier(Change):
+    """Samples belong to no cluster; moving them to one takes that back."""
+
+    do: Literal["outlier"]
+    samples: Samples
+
+
+class Undo(Change):
+    """Take the last change back."""
+
+    do: Literal["undo"]
+
+
+class Redo(Change):
+    """Do again what was taken back last."""
+
+    do: Literal["redo"]
+
+
+Correction = Name | Merge | Split | Move | Outlier
+Edit = Annotated[Correction | Undo | Redo, Field(discriminator="do")]
+EDIT: TypeAdapter[Correction | Undo | Redo] = TypeAdapter(Edit)
+
+
+@dataclass(frozen=True)
+class State:
+    """The clusters as corrected: the label of each sample, which clusters there are, and their names."""
+
+    labels: np.ndarray
+    clusters: tuple[int, ...]
+    names: Mapping[int, str] = field(default_factory=dict)
+    free: int = 0  # the number of the next new cluster
+
+    def called(self, cluster: int) -> str:
+        """A cluster for people."""
+        return self.names.get(cluster) or f"cluster {cluster}"
+
+
+def initial(labels: np.ndarray, n_clusters: int | None) -> State:
+    """The clusters as the model found them."""
+    n = max(n_clusters or 0, int(labels.max()) + 1)
+    return State(labels.astype(np.int64), tuple(range(n)), free=n)
+
+
+def applied(state: State, edit: Correction) -> State:
+    """The state after a correction; one that makes no sense is refused with an ``InputError``."""
+    match edit:
+        case Name():
+            _known(state, edit.cluster)
+            others = {cluster: name for cluster, name in state.names.items() if cluster != edit.cluster}
+            return replace(state, names=others | ({edit.cluster: edit.name} if edit.name else {}))
+        case Merge():
+            return _merged(state, _known(state, edit.cluster), _known(state, edit.into))
+        case Split():
+            rows = _rows(state, edit.samples)
+            if (state.labels[rows] != _known(state, edit.cluster)).any():
+                raise InputError(f"not all of these samples are in {state.called(edit.cluster)}")
+            if len(rows) == np.count_nonzero(state.labels == edit.cluster):
+                raise InputError(f"nothing would be left of {state.called(edit.cluster)}")
+            return _with_new(state, rows)
+        case Move():
+            rows = _rows(state, edit.samples)
+            return _with_new(state, rows) if edit.to is None else _labelled(state, rows, _known(state, edit.to))
+        case Outlier():
+            return _labelled(state, _rows(state, edit.samples), OUTLIER)
+
+
+def _known(state: State, cluster: int) -> int:
+    if cluster not in state.clusters:
+        raise InputError(f"there is no cluster {cluster}; it may have been merged")
+    return cluster
+
+
+def _rows(state: State, samples: list[int]) -> np.ndarray:
+    rows = np.unique(np.array(samples, np.int64))
+    if rows[-1] >= len(state.labels):
+        raise InputError(f"there is no sample {rows[-1]}; the run has {len(state.labels)}")
+    return rows
+
+
+def _labelled(state: State, rows: np.ndarray, label: int) -> State:
+    labels = state.labels.copy()
+    labels[rows] = label
+    return replace(state, labels=labels)
+
+
+def _with_new(state: State, rows: np.ndarray) -> State:
+    new = state.free
+    return replace(_labelled(state, rows, new), clusters=(*state.clusters, new), free=new + 1)
+
+
+def _merged(state: State, cluster: int, into: int) -> State:
+    if cluster == into:
+        raise InputError("a cluster cannot be merged with itself")
+    names = {other: name for other, name in state.names.items() if other not in (cluster, into)}
+    if name := state.names.get(into) or state.names.get(cluster):
+        names[into] = name
+    rest = tuple(other for other in state.clusters if other != cluster)
+    return replace(_labelled(state, np.flatnonzero(state.labels == cluster), into), clusters=rest, names=names)
+
+
+def said(state: State, edit: Correction) -> str:
+    """What a correction does to a state, in a few words."""
+    match edit:
+        case Name():
+            return f"name {state.called(edit.cluster)} “{edit.name}”" if edit.name else "take a name away"
+        case Merge():
+            return f"merge {state.called(edit.cluster)} into {state.called(edit.into)}"
+        case Split():
+            return f"split {state.called(edit.cluster)}"
+        case Move():
+            where = "a new cluster" if edit.to is None else state.called(edit.to)
+            return f"move {_counted(edit.samples)} to {where}"
+        case Outlier():
+            return f"mark {_counted(edit.samples)} as outlier{'s' * (len(edit.samples) > 1)}"
+
+
+def _counted(samples: list[int]) -> str:
+    return f"{len(samples):,} sample{'s' * (len(samples) > 1)}"
+
+
+class Done(NamedTuple):
+    """A correction, and what it did in a few words."""
+
+    edit: Correction
+    said: str
+
+
+@dataclass(frozen=True)
+class History:
+    """Where the edits have led: the state, what can be undone (the last one last) and what can be done again."""
+
+    base: State
+    state: State
+    done: tuple[Done, ...] = ()
+    undone: tuple[Done, ...] = ()
+
+    def then(self, edit: Any) -> "History":
+        """The history after one more edit."""
+        if isinstance(edit, Undo):
+            if not self.done:
+                raise InputError("there is nothing to undo")
+            kept = self.done[:-1]
+            state = reduce(applied, (step.edit for step in kept), self.base)
+            return replace(self, state=state, done=kept, undone=(*self.undone, self.done[-1]))
+        if isinstance(edit, Redo):
+            if not self.undone:
+                raise InputError("there is nothing to do again")
+            last = self.undone[-1]
+            return replace(self, state=applied(self.state, last.edit), done=(*self.done, last), undone=self.undone[:-1])
+        step = Done(edit, said(self.state, edit))
+        return replace(self, state=applied(self.state, edit), done=(*self.done, step), undone=())
+
+
+def replayed(base: State, edits: Iterable[Any]) -> History:
+    """What a journal of edits leads to."""
+    history = History(base, base)
+    for edit in edits:
+        history = history.then(edit)
+    return history

@@ -1,0 +1,118 @@
+"""Where samples lie: features for neighbours and splits, and a map of them in two dimensions."""
+
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from sklearn.cluster import SpectralClustering
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE
+
+from lsdc.errors import InputError
+from lsdc.functional import nearest, nearest_among
+from lsdc.runs.tensors import read_tensors, write_tensors
+
+NAME = "explorer.safetensors"  # in the run folder, so that a run is laid out once, and its data may go
+N_DIRECTIONS = 32
+MAPPED = 4_000  # samples of which a map is made; all others lie among their neighbours on it
+SPLIT = 3_000  # samples of a cluster whose graph is cut in two; all others follow their nearest
+NEIGHBOURS = 10
+
+
+class Places(NamedTuple):
+    """Features (n, d), every row of length one, and places on a map (n, 2) from 0 to 1."""
+
+    features: np.ndarray
+    places: np.ndarray
+
+
+def directions(f: np.ndarray) -> np.ndarray:
+    """Features along their leading directions, standardised before and of length one afterwards."""
+    f = np.asarray(f, np.float32)
+    f = (f - f.mean(0)) / (f.std(0) + 1e-6)
+    found = PCA(min(N_DIRECTIONS, *f.shape), random_state=0).fit_transform(f)
+    norms = np.linalg.norm(found, axis=1, keepdims=True)
+    return np.asarray(found / np.maximum(norms, 1e-9), np.float32)
+
+
+def mapped(f: np.ndarray) -> np.ndarray:
+    """A map on which neighbours stay neighbours: t-SNE of some, the others between the mapped ones nearest to them."""
+    n, rng = len(f), np.random.default_rng(0)
+    some = np.sort(rng.permutation(n)[:MAPPED])
+    if len(some) < 10:
+        flat = np.pad(f[:, :2], ((0, 0), (0, max(0, 2 - f.shape[1]))))
+        return _unit(flat)
+    with warnings.catch_warnings(action="ignore"):  # of samples that are all the same
+        start = PCA(2, random_state=0).fit_transform(f[some]) if f.shape[1] > 2 else np.pad(f[some], ((0, 0), (0, 1)))
+        start = start[:, :2] / (start[:, :1].std() + 1e-9) * 1e-4
+        drawn = TSNE(2, perplexity=min(30, len(some) / 4), init=start, random_state=0).fit_transform(f[some])
+    places = np.empty((n, 2), np.float32)
+    places[some] = drawn
+    others = np.setdiff1d(np.arange(n), some)
+    if len(others):
+        near = nearest_among(torch.from_numpy(f[others]), torch.from_numpy(f[some]), 3)
+        places[others] = drawn[near.indices.numpy()].mean(1) if len(some) else 0
+        places[others] += rng.normal(0, 0.004 * np.ptp(drawn), (len(others), 2))
+    return _unit(places)
+
+
+def _unit(places: np.ndarray) -> np.ndarray:
+    """Places from 0 to 1, a few far ones at the edge."""
+    low, high = np.quantile(places, 0.001, axis=0), np.quantile(places, 0.999, axis=0)
+    return np.asarray(np.clip((places - low) / np.maximum(high - low, 1e-9), 0, 1), np.float32)
+
+
+def neighbours(f: np.ndarray, i: int, k: int) -> np.ndarray:
+    """The samples nearest to one, nearest first."""
+    near = f @ f[i]
+    near[i] = -np.inf
+    k = min(k, len(f) - 1)
+    some = np.argpartition(-near, k - 1)[:k] if k else np.empty(0, np.int64)
+    return some[np.argsort(-near[some], kind="stable")]
+
+
+def halves(f: np.ndarray) -> np.ndarray:
+    """Which samples of a cluster form the smaller part, when the neighbour graph of its features is cut in two."""
+    if len(f) < 2:
+        raise InputError("a cluster of one sample cannot be split")
+    rng = np.random.default_rng(0)
+    some = np.sort(rng.permutation(len(f))[:SPLIT])
+    part = _cut(f[some])
+    if len(some) < len(f):
+        near = nearest_among(torch.from_numpy(f), torch.from_numpy(f[some]), 1).indices[:, 0].numpy()
+        part = part[near]
+    return part if 2 * part.sum() <= len(part) else ~part
+
+
+def _cut(f: np.ndarray) -> np.ndarray:
+    n, k = len(f), min(NEIGHBOURS, len(f) - 1)
+    if n <= 3 or (f == f[0]).all():
+        return np.arange(n) >= (n + 1) // 2
+    links = np.zeros((n, n), np.float32)
+    links[np.arange(n)[:, None], nearest(torch.from_numpy(f), k).indices.numpy()] = 1
+    with warnings.catch_warnings(action="ignore"):  # a graph in several pieces is all the easier to cut
+        found = SpectralClustering(2, affinity="precomputed", assign_labels="cluster_qr", random_state=0)
+        part = found.fit_predict((links + links.T) / 2) == 1
+    return part if 0 < part.sum() < n else np.arange(n) >= n // 2
+
+
+def kept(folder: Path, model: str, n: int) -> Places | None:
+    """What was laid out before, if it was of this model."""
+    try:
+        tensors, header = read_tensors(folder / NAME)
+        f, places = tensors["features"], tensors["places"]
+    except (InputError, KeyError):
+        return None
+    fits = header.get("model") == model and f.shape[:1] == (n,) and f.ndim == 2 and places.shape == (n, 2)
+    return Places(f.float().numpy(), places.float().numpy()) if fits else None
+
+
+def keep(folder: Path, model: str, places: Places) -> None:
+    """Keep it for the next time; the run is fine without, so that a full disk ends nothing."""
+    tensors = {name: torch.from_numpy(np.ascontiguousarray(part)) for name, part in places._asdict().items()}
+    try:
+        write_tensors(folder / NAME, tensors, {"model": model})
+    except (OSError, ValueError) as error:
+        warnings.warn(f"{folder / NAME}: not written ({error}); the next start lays it out again", stacklevel=1)

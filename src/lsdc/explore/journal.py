@@ -1,0 +1,111 @@
+"""edits.jsonl: every change on a line of its own, on disk before it counts, never rewritten.
+
+The first line says which labels the changes are about. A last line cut short by a crash never counted, and is dropped.
+"""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from lsdc.errors import InputError, reason
+from lsdc.explore.edits import EDIT
+from lsdc.runs.atomic import sync_folder
+from lsdc.runs.untrusted import LONGEST_LINE, parse_json, plain_file
+
+NAME = "edits.jsonl"
+FORMAT = 1
+
+
+def about(labels: Path) -> dict[str, Any]:
+    """The first line of a journal: which labels its changes are about."""
+    return {"lsdc": "edits", "format": FORMAT, "labels": hashlib.sha256(labels.read_bytes()).hexdigest()[:16]}
+
+
+class Journal:
+    """The journal of a run; ``version`` counts its edits."""
+
+    def __init__(self, path: Path, header: dict[str, Any]) -> None:
+        self.path, self.header = path, header
+        self.version = 0
+        self._size = 0  # bytes of the file that count
+
+    @classmethod
+    def open(cls, path: Path, header: dict[str, Any]) -> tuple["Journal", list[Any]]:
+        """The journal and its edits; nothing is written before the first edit, but a torn end is cut off."""
+        journal = cls(path, header)
+        if not plain_file(path).exists():
+            return journal, []
+        edits = journal._read()
+        if path.stat().st_size > journal._size:
+            os.truncate(path, journal._size)
+        return journal, edits
+
+    def _read(self) -> list[Any]:
+        edits: list[Any] = []
+        with self.path.open("rb") as file:
+            for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), start=1):
+                is_last = not file.peek(1)
+                try:
+                    if not line.endswith(b"\n"):
+                        raise ValueError("cut short")
+                    content = parse_json(line)
+                    if number > 1:
+                        edits.append(self._edit(content, number - 1))
+                except (ValueError, KeyError, TypeError) as error:
+                    if is_last:
+                        break
+                    raise InputError(f"{self.path}: line {number} is damaged ({reason(error)})") from None
+                if number == 1:
+                    self._check(content)
+                self._size += len(line)
+        self.version = len(edits)
+        return edits
+
+    def _edit(self, content: Any, version: int) -> Any:
+        if content["version"] != version:
+            raise ValueError(f"version {version} is missing")
+        try:
+            return EDIT.validate_python(content["edit"])
+        except ValidationError as error:
+            raise ValueError(error.errors(include_url=False)[0]["msg"]) from None
+
+    def _check(self, header: Any) -> None:
+        if not isinstance(header, dict) or header.get("lsdc") != "edits" or header.get("format") != FORMAT:
+            raise InputError(f"{self.path}: not a journal of edits that this version of lsdc can read; move it away")
+        if header != self.header:
+            raise InputError(
+                f"{self.path}: its changes are about other labels, as the run was fitted again; "
+                "move it away to begin anew"
+            )
+
+    def append(self, edit: Any) -> None:
+        """One more edit; it is on disk when this returns, or not there at all."""
+        head = (json.dumps(self.header) + "\n").encode() if self._size == 0 else b""
+        line = {"version": self.version + 1, "edit": edit.model_dump()}
+        row = (json.dumps(line, separators=(",", ":")) + "\n").encode()
+        if len(row) > LONGEST_LINE:
+            raise InputError("too many samples for one change; change fewer at a time")
+        content = head + row
+        handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        try:
+            self._write(handle, content)
+        finally:
+            os.close(handle)
+        if head:
+            sync_folder(self.path.parent)
+        self._size += len(content)
+        self.version += 1
+
+    def _write(self, handle: int, content: bytes) -> None:
+        try:
+            written = 0
+            while written < len(content):
+                written += os.write(handle, content[written:])
+            os.fsync(handle)
+        except OSError:
+            os.ftruncate(handle, self._size)  # a full disk has taken half of a line
+            raise
