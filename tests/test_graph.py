@@ -14,11 +14,12 @@ from lsdc.data.sources import Data
 from lsdc.errors import InputError
 from lsdc.functional import graph_information, pair_likelihood, walk
 from lsdc.methods import graph, graph_network
+from lsdc.methods.beside import beside_kmeans
 from lsdc.methods.graph_network import Encoder
 from lsdc.methods.lsdc import Settings
 from lsdc.metrics import clustering_accuracy
 from lsdc.nn.classifiers import Classifiers, principal_axes
-from lsdc.nn.projection import Directions
+from lsdc.nn.projection import Directions, Topics
 from lsdc.training.loop import Context, Progress
 
 QUICK = {"epochs": 3, "n_init": 3}
@@ -137,6 +138,57 @@ def test_new_samples_and_saved_models_are_labelled_alike(tmp_path):
     loaded = lsdc.load(tmp_path / "model.safetensors")
     assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
     assert np.linalg.norm(model.transform(X[:150]), axis=1).mean() == pytest.approx(1, rel=1e-4)
+
+
+def test_information_over_several_steps_by_hand():
+    """Pairs keep their walks; on a ring of four, two steps lead back or across, so that halves say nothing."""
+    chain = torch.tensor([[1], [0], [3], [2]])
+    labels = torch.tensor([0, 0, 1, 1])
+    assert graph_information(chain, labels, 2, steps=3).item() == pytest.approx(math.log(2))  # walks stay in their pair
+    ring = torch.tensor([[1, 3], [2, 0], [3, 1], [0, 2]])  # from 0 or 2, two steps lead to 0 and 2 alike
+    assert graph_information(ring, torch.tensor([0, 0, 1, 1]), 2, steps=2).item() == pytest.approx(0, abs=1e-9)
+    assert graph_information(ring, torch.tensor([0, 1, 0, 1]), 2, steps=2).item() == pytest.approx(math.log(2))
+
+
+def test_agreement_is_the_mean_of_matched_classifiers():
+    """The same classifier with its clusters in another order agrees with itself, whatever the order."""
+    rng = torch.Generator().manual_seed(0)
+    weight = torch.randn(5, 3, generator=rng)
+    classifiers = Classifiers(torch.stack([weight, weight[:, [2, 0, 1]]]))
+    classifiers.bias.data[0] = torch.tensor([0.3, 0.1, 0.2])
+    classifiers.bias.data[1] = torch.tensor([0.2, 0.3, 0.1])
+    found, bias = classifiers.agreement(torch.randn(50, 5, generator=rng), torch.tensor([0, 1]))
+    torch.testing.assert_close(found, weight)
+    torch.testing.assert_close(bias, torch.tensor([[0.3, 0.1, 0.2]]))
+
+
+def test_topics_are_the_angle_in_singular_directions():
+    rng = np.random.default_rng(0)
+    x = rng.random((60, 40)) * (rng.random((60, 40)) < 0.3)
+    x[0] = 0  # an empty document
+    module = Topics(40, 5)
+    module.fit(sp.csr_matrix(x), torch.zeros(()), 0)
+    rows = torch.from_numpy(x).float()
+    unit = torch.nn.functional.normalize(rows)
+    V = torch.linalg.svd(unit.double())[2][:5].T.float()
+    wanted = torch.nn.functional.normalize(unit @ V)
+    wanted = wanted - wanted.mean(0)
+    wanted = wanted / wanted.norm(dim=1).mean()
+    torch.testing.assert_close(module(rows) @ module(rows).T, wanted @ wanted.T, atol=2e-3, rtol=1e-2)
+
+
+def test_kmeans_beside_a_partition_says_which_explains_the_neighbours(tmp_path):
+    X, y = embeddings(sizes=(120, 60, 40))
+    model = LSDC(3, random_state=0, **QUICK).fit(X)
+    data = model._data(X, reset=False)
+    good = beside_kmeans(model, data)
+    assert not good.is_worse
+    assert good.agreement > 0.9
+    model.labels_ = np.random.default_rng(0).integers(0, 3, len(y))  # clusters that explain nothing
+    bad = beside_kmeans(model, data)
+    assert bad.is_worse
+    assert "--method kmeans" in bad.verdict
+    assert bad.as_dict()["information"]["kmeans"] > bad.as_dict()["information"]["lsdc"]
 
 
 def test_what_explains_the_graph_best_is_kept():

@@ -1,4 +1,4 @@
-"""A second look at what a fit has found: too many or too few clusters for the data, samples that are copies."""
+"""A second look at what a fit has found: K-means beside it, too many or too few clusters, samples that are copies."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ def look_again(run: "Run", dataset: "Dataset", model: Any, asked: bool) -> list[
 
     Pixels of colour images say too little about what they show, so these are left alone.
     """
+    from lsdc.methods.beside import beside_kmeans
     from lsdc.methods.choosing import LEAST, doubts, features, near_duplicates
 
     data = model._data(dataset, reset=False)
@@ -19,6 +20,10 @@ def look_again(run: "Run", dataset: "Dataset", model: Any, asked: bool) -> list[
     said = []
     if (left := int((labels < 0).sum())) > 0:
         said.append(f"outliers: {left:,} of {len(labels):,} samples, the least certain, are left unassigned (-1)")
+    if (beside := beside_kmeans(model, data)) is not None:
+        run.write_json("comparison.json", beside.as_dict())
+        if beside.is_worse:
+            said.append(f"doubtful: {beside.verdict}")
     if len(data) < LEAST or (data.spec.is_image and data.spec.shape[0] > 1):
         return said
     f, rows = features(data, 0)

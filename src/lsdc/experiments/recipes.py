@@ -90,7 +90,7 @@ CPU: dict[str, dict[str, Any]] = {
     "cifar100-20": _PHOTOS,
     "stl10": _PHOTOS,
     "mnist": {"neighbours": "batch", "pretext_plan": {"epochs": 3}, "epochs": 4},
-    "reuters10k": {},
+    "reuters10k": {"neighbours": "batch"},
 }
 
 # RotNet shows each image four times, so on a CPU it gets fewer epochs than the pretexts of these recipes.

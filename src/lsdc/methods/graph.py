@@ -59,9 +59,10 @@ class Fixed(nn.Module):
         """How well the clusters of each classifier explain the graph (n_init,); no label has a part in it."""
         parts = torch.split(self.features, CHUNK)
         clusters = torch.cat([classifiers(part).argmax(2) for part in parts], 1)
-        return torch.stack([self._worth(one, classifiers.n_clusters, steps) for one in clusters])
+        return torch.stack([self.worth(one, classifiers.n_clusters, steps) for one in clusters])
 
-    def _worth(self, labels: Tensor, n_clusters: int, steps: int) -> Tensor:
+    def worth(self, labels: Tensor, n_clusters: int, steps: int) -> Tensor:
+        """How well clusters explain the graph: what ends of a walk say of each other, less the price of clusters."""
         shares = torch.bincount(labels, minlength=n_clusters).double() / len(labels)
         entropy: Tensor = torch.special.entr(shares).sum()
         return graph_information(self.neighbours, labels, n_clusters, steps) - PRICE * entropy

@@ -1,0 +1,70 @@
+"""K-means on the same features, beside what a method found: the cheap answer may explain the neighbours better."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+
+from lsdc.data.sources import Data
+from lsdc.functional import nearest
+from lsdc.methods.base import Estimator
+from lsdc.methods.graph import Fixed
+from lsdc.nn.projection import FEW_FEATURES
+from lsdc.training.surroundings import plain_torch
+
+SAMPLES = 5_000
+NEIGHBOURS = 10
+MARGIN = 0.01  # of the information: what rounding and the choice of samples move
+SAME = 0.95  # agreement above which two partitions are one to a person
+
+
+class Beside(NamedTuple):
+    """How a partition compares with K-means, without labels: information about neighbours, and agreement."""
+
+    method: str
+    own: float
+    kmeans: float
+    agreement: float
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether K-means explains the neighbours better."""
+        return self.kmeans > self.own + MARGIN * abs(self.own)
+
+    @property
+    def verdict(self) -> str:
+        """What a person should know, in one sentence."""
+        if self.is_worse:
+            return (
+                "K-means on the same features explains which samples are neighbours better than these clusters do; "
+                "try another seed, or take K-means: --method kmeans"
+            )
+        if self.agreement > SAME:
+            return "K-means on the same features finds nearly the same clusters"
+        return "these clusters explain which samples are neighbours at least as well as K-means on the same features"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For comparison.json."""
+        information = {self.method: self.own, "kmeans": self.kmeans}
+        return {"agreement": self.agreement, "information": information, "verdict": self.verdict}
+
+
+def beside_kmeans(model: Estimator, data: Data) -> Beside | None:
+    """Compare a fitted model with K-means on its features of at most 5,000 samples; None where that says nothing."""
+    n, k = len(data), model.n_clusters_
+    if n <= NEIGHBOURS or k < 2 or n < k or model.method == "kmeans":
+        return None
+    rows = np.sort(np.random.default_rng(0).permutation(n)[:SAMPLES])
+    with plain_torch():
+        f = np.concatenate([features for features, _ in model._outputs(Data(data.X[rows], data.spec))])
+    if not np.isfinite(f).all() or not f.var():
+        return None
+    labels = model.labels_[rows]
+    other = KMeans(k, n_init=5, random_state=0).fit_predict(f)
+    features = torch.from_numpy(f)
+    few = not data.spec.is_image and data.spec.shape[0] < FEW_FEATURES
+    graph = Fixed(features, nearest(features, NEIGHBOURS, "l2").indices, few=few)
+    own, cheap = (float(graph.worth(torch.from_numpy(found).long(), k, graph.steps)) for found in (labels, other))
+    return Beside(model.method, own, cheap, float(adjusted_rand_score(labels, other)))
