@@ -7,7 +7,7 @@ from lsdc.__main__ import main
 from lsdc.training.loop import Stage
 
 is_to_die = (os.environ["RANK"], os.environ["TORCHELASTIC_RESTART_COUNT"]) == ("1", "0")
-take = Stage._take
+take = Stage._train_step
 
 
 def dying(stage, indices, x, epoch, steps):
@@ -16,5 +16,5 @@ def dying(stage, indices, x, epoch, steps):
     take(stage, indices, x, epoch, steps)
 
 
-Stage._take = dying
+Stage._train_step = dying
 main()

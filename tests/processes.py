@@ -15,9 +15,10 @@ from lsdc.data.sources import Data, describe
 from lsdc.functional import COMPOSITIONS, SIMILARITIES, nearest
 from lsdc.interrupt import Interrupt
 from lsdc.methods.deep import DeepEstimator
-from lsdc.methods.graph import ClassifierTraining
+from lsdc.methods.graph import ClassifierTraining, Fixed, starts
 from lsdc.methods.graph_network import Encoder, NetworkTraining
 from lsdc.methods.lsdc import LSDCLoss
+from lsdc.nn.classifiers import Classifiers
 from lsdc.nn.network import BACKBONES, seeded
 from lsdc.pretext import PRETEXTS
 from lsdc.training.loop import Context, Stage
@@ -123,7 +124,9 @@ def on_graph(kind, _, __, precise):
     network, views = model._build(settings, seed=0)
     if kind == "vector":
         f = torch.nn.functional.normalize(torch.from_numpy(X - X.mean(0))).double()
-        objective = ClassifierTraining("clustering", f, nearest(f, 5, "l2").indices, settings, 3)
+        fixed = Fixed(f, nearest(f, 5, "l2").indices)
+        classifiers = Classifiers(starts(f.float(), 4, 4, 3).double())
+        objective = ClassifierTraining("clustering", classifiers, fixed, settings, settings.plan)
     else:
         encoder = Encoder(network.double(), views, Precise(X, model.spec_), settings, context)
         start = torch.randn(4, network.backbone.n_features, 4, generator=torch.Generator().manual_seed(0)).double()

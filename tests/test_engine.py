@@ -57,7 +57,7 @@ def test_a_job_that_is_killed_fails_alone(tmp_path):
     message = "its process ended with code -9 (-9: killed, memory?)"
     assert state.failed == {"lsdc-seed0": message}
     assert (state.done, state.total, state.running) == (2, 2, [])
-    assert seen[0].stage == "clustering"
+    assert seen[0].stage == "starts"
     assert len(tables) == 3  # before anything has run, and after each
     assert tables[0] == ([], [])
     assert tables[-1] == (["kmeans"], [f"Failed, and not in the means: lsdc-seed0 ({message})."])

@@ -215,8 +215,7 @@ def test_saved_models_predict_the_same_to_the_bit(name, kind, tmp_path):
 
 # what test_figures.py asks of the defaults, with smaller networks and no longer than needed
 ENOUGH = {
-    "kmeans": {},
-    "finch": {},
+    **{key: {} for key in ("kmeans", "finch", "umap")},
     "lsdc": {"width": 0.1, "epochs": 20},
     "deepcluster": {"width": 0.1, "epochs": 5},
     **{key: {"width": 0.1, "pretext_plan": {"epochs": 200}} for key in ("dec", "idec", "vade")},

@@ -126,7 +126,9 @@ def test_data_frames_keep_their_index():
 def test_a_callback_sees_every_epoch_and_the_bar_is_one(capsys):
     seen, X = [], np.random.default_rng(0).normal(size=(40, 3))
     LSDC(2, epochs=2, random_state=0).fit(X, callback=seen.append)
-    assert [step.epoch for step in seen if step.record] == [1, 2]
+    assert [(step.stage, step.epoch) for step in seen if step.record] == [
+        (stage, epoch) for stage in ("starts", "clustering") for epoch in (1, 2)
+    ]
     with ProgressBar() as bar:
         LSDC(2, epochs=2, random_state=0).fit(X, callback=bar)
     assert "clustering: epoch 2/2" in capsys.readouterr().err
@@ -160,8 +162,8 @@ def test_a_run_that_goes_on_counts_its_own_work_only(monkeypatch):
 def test_the_stages_of_every_kind_of_fit_are_planned():
     rng = np.random.default_rng(0)
     settings = LSDC(3).resolved((1, 28, 28), 5000)
-    assert list(planned(settings, 5000)) == ["pretext", "starts", "clustering", "choice"]
-    assert list(planned(LSDC(3).resolved((64,), 5000), 5000)) == ["clustering"]
+    assert list(planned(settings, 5000)) == ["pretext", "starts", "clustering", "choice", "agreement"]
+    assert list(planned(LSDC(3).resolved((64,), 5000), 5000)) == ["starts", "clustering"]
     assert list(planned(LSDC(3, neighbours="batch").resolved((64,), 5000), 5000)) == ["pretext", "clustering"]
     assert planned(KMeans(3).fit(rng.normal(size=(9, 2))).settings_, 9) == {}
 
@@ -170,7 +172,7 @@ def test_a_disk_without_room_for_the_model_still_gets_labels(tmp_path, monkeypat
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("lsdc.methods.persist.write_tensors", full)
+    monkeypatch.setattr("lsdc.methods.saving.write_tensors", full)
     with pytest.raises(InputError, match="cannot write the model there"):
         KMeans(2, random_state=0).fit(np.random.default_rng(0).normal(size=(20, 2)), run=tmp_path / "run")
     assert len((tmp_path / "run" / "labels.csv").read_text().splitlines()) == 21

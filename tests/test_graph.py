@@ -164,7 +164,7 @@ def test_agreement_is_the_mean_of_matched_classifiers():
 
 def test_topics_are_the_angle_in_singular_directions():
     rng = np.random.default_rng(0)
-    x = rng.random((60, 40)) * (rng.random((60, 40)) < 0.3)
+    x = rng.random((60, 5)) @ (rng.random((5, 40)) * (rng.random((5, 40)) < 0.3))  # five topics and nothing else
     x[0] = 0  # an empty document
     module = Topics(40, 5)
     module.fit(sp.csr_matrix(x), torch.zeros(()), 0)

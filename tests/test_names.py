@@ -88,7 +88,7 @@ def test_names_in_the_run_folder_and_the_terminal(tmp_path):
     assert all(name.split()[0] in done.stdout for name in content["names"])  # long ones are wrapped
     labels = (tmp_path / "run" / "labels.csv").read_text()
     rows = list(csv.DictReader(labels.splitlines()))
-    assert list(rows[0]) == ["id", "cluster", "confidence", "name"]
+    assert list(rows[0]) == ["id", "cluster", "confidence", "name", "second", "second_confidence"]
     assert all(row["name"] == content["names"][int(row["cluster"])] for row in rows)
     assert inside("predict", "run", "x.txt", cwd=tmp_path).stdout == labels
     (tmp_path / "n.npy").write_bytes(b"")

@@ -5,12 +5,12 @@ import torch
 from torch import nn
 
 from lsdc.nn.heads import HEADS
-from lsdc.nn.network import BACKBONES, Network, auto_backbone, seeded
+from lsdc.nn.network import BACKBONES, FITTED, Network, auto_backbone, seeded
 
 SHAPES = {"resnet18": (3, 32, 32), "vgg4": (1, 24, 24), "vgg6": (3, 32, 32), "mlp": (2000,)}
-SHAPES |= {"mlp-norm": (60,), "coder": (1, 8, 8), "projection": (256,)}
+SHAPES |= {"mlp-norm": (60,), "coder": (1, 8, 8), "projection": (256,), "topics": (256,)}
 every_backbone = pytest.mark.parametrize("name", BACKBONES)
-every_trained_backbone = pytest.mark.parametrize("name", [name for name in BACKBONES if name != "projection"])
+every_trained_backbone = pytest.mark.parametrize("name", [name for name in BACKBONES if name not in FITTED])
 
 
 def small(name, width=0.125):
@@ -35,7 +35,7 @@ def test_sizes_are_those_of_the_paper():
     assert BACKBONES["resnet18"](SHAPES["resnet18"]).n_features == 512
     assert BACKBONES["vgg4"](SHAPES["vgg4"]).n_features == 512 * 3 * 3
     assert [stage[0].out_features for stage in BACKBONES["mlp"]((2000,)).stages] == [500, 500, 2000]
-    assert [len(BACKBONES[name](SHAPES[name], 0.1).stages) for name in BACKBONES] == [4, 4, 3, 3, 2, 4, 1]
+    assert [len(BACKBONES[name](SHAPES[name], 0.1).stages) for name in BACKBONES] == [4, 4, 3, 3, 2, 4, 1, 1]
 
 
 def test_resnet_shortcuts_have_no_parameters():
@@ -68,13 +68,14 @@ def test_vgg_takes_other_sizes(side):
 
 @every_backbone
 def test_width_scales_the_features(name):
-    if name in ("coder", "projection"):  # ten numbers and 128 directions, whatever the width
+    if name == "coder":  # ten numbers, whatever the width
         return
     assert BACKBONES[name](SHAPES[name], 0.5).n_features == BACKBONES[name](SHAPES[name]).n_features / 2
 
 
-def test_the_projection_has_nothing_to_train():
-    assert not list(small("projection").parameters())
+@pytest.mark.parametrize("name", FITTED)
+def test_what_is_fitted_to_the_data_has_nothing_to_train(name):
+    assert not list(small(name).parameters())
 
 
 @every_trained_backbone

@@ -106,3 +106,10 @@ def test_without_umap_learn_the_extra_is_named_and_nothing_is_written(tmp_path, 
 def test_what_cannot_be_is_refused(params, said):
     with pytest.raises(InputError, match=said):
         UMAPMixture(3, **params).fit(X)
+
+
+def test_a_fit_leaves_pytorch_its_threads():
+    """Numba sets the threads of the whole process; other sums, so other last digits, would follow from that."""
+    before = torch.get_num_threads()
+    UMAPMixture(2, random_state=0, n_epochs=5).fit(np.random.default_rng(0).normal(size=(30, 4)))
+    assert torch.get_num_threads() == before

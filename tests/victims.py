@@ -129,7 +129,7 @@ class Signals:
         self.number, self.times = number, times
 
     def __call__(self):
-        take = Stage._take
+        take = Stage._train_step
 
         def signalled(stage, indices, x, epoch, steps):
             if (stage.objective.name, epoch, stage.step) == ("clustering", 1, 2):
@@ -139,7 +139,7 @@ class Signals:
                 os.write(1, b"step\n")
             take(stage, indices, x, epoch, steps)
 
-        Stage._take = signalled
+        Stage._train_step = signalled
 
 
 def left(folder):

@@ -27,18 +27,20 @@ class ReadingBar:
         self.said = time.monotonic()
 
     def __enter__(self) -> Self:
-        self.bars.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.bars.stop()
+        if self.tasks:
+            self.bars.stop()
         if self.tasks and kind is not None and issubclass(kind, KeyboardInterrupt):
             self.console.print("what was read is kept: the same command goes on from there", highlight=False)
 
     def __call__(self, what: str, done: int, total: int) -> None:
         now = time.monotonic()
+        if not self.tasks:
+            self.bars.start()
         if what not in self.tasks:
             self.tasks[what] = self.bars.add_task(what, total=total, rate="")
             self.began[what] = (now, done)

@@ -223,8 +223,8 @@ class LSDC(DeepEstimator):
         The number of clusters K; "auto" counts them first (``lsdc.suggest_k``).
     neighbours : {"auto", "graph", "batch"}
         Where pairs come from: short walks on a neighbour graph of all samples, or labels made within each batch, as in
-        the paper. "auto" is the graph for images and for dense vectors of 32 numbers or more, unless a parameter that
-        only has a meaning in batches is changed; for vectors, the network's parameters are among these.
+        the paper. "auto" is the graph, unless a parameter that only has a meaning in batches is changed; for vectors
+        and documents, the network's parameters are among these.
     n_init : int or "auto"
         With the graph: classifiers trained side by side from different starts ("auto": 20); the one whose clusters
         explain the graph best is kept. Else: how often the clustering is trained, each time from another start after
@@ -441,9 +441,10 @@ class LSDC(DeepEstimator):
         if len(shape) == 3 and settings.space == "inputs":
             raise InputError(f"space 'inputs' needs vectors, got {shape}")
         most = n if on_graph else min(n, settings.plan.batch_size)
-        if settings.k is not None and settings.k >= most and not callable(self.similarity):
+        k = None if on_graph and is_auto(self.k) else settings.k  # then the graph has as many as there are
+        if k is not None and k >= most and not callable(self.similarity):
             where = "the" if on_graph else "the batch of"
-            raise InputError(f"k={settings.k} must be smaller than {where} {most} samples")
+            raise InputError(f"k={k} must be smaller than {where} {most} samples")
         return settings
 
     # ---- stages -------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any
 
@@ -125,7 +126,7 @@ class UMAPMixture(Estimator):
         """
         if (n := len(distinct)) < FEWEST:
             return np.eye(n, dtype=np.float32)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _same_threads():
             warnings.simplefilter("ignore", UserWarning)  # of graphs in several parts, which clusters are
             reducer = _umap().UMAP(
                 n_neighbors=min(self.n_neighbors, n - 1),
@@ -179,6 +180,16 @@ class UMAPMixture(Estimator):
         self._keep(tensors["samples"])
         self.embedding_ = embedding.numpy()
         self._mixture = (tensors["weights"], tensors["means"], tensors["precisions_cholesky"])
+
+
+@contextmanager
+def _same_threads() -> Iterator[None]:
+    """Leave PyTorch the threads it had: numba sets those of the whole process, and other sums follow from them."""
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _umap() -> Any:

@@ -13,21 +13,22 @@ def planned(settings: dict[str, Any], n: int) -> dict[str, float]:
     """The work of the stages to come, in steps of a pretext on one batch; empty where the method has no stages."""
     if "plan" not in settings:
         return {}
-    plan, before, graph = settings["plan"], settings.get("pretext_plan"), settings.get("graph")
+    plan, before, graph = settings["plan"], settings.get("pretext_plan"), settings.get("neighbours") == "graph"
     work = {"pretext": before["epochs"] * max(1, n // before["batch_size"])} if before else {}
     if settings.get("pretext") == "none":
         work = {}
-    if graph and settings["architecture"]["backbone"] == "projection":
-        return {"clustering": CLASSIFIERS * plan["epochs"]}
+    if graph and settings["backbone"] in ("projection", "topics"):
+        return {"starts": CLASSIFIERS * plan["epochs"], "clustering": CLASSIFIERS / 2 * plan["epochs"]}
     if graph:
-        steps = 20 * max(10_240, min(n, 20_000)) // 512
+        steps = CLASSIFIERS * 20 * max(10_240, min(n, 20_000)) // 512
         return {
             **work,
-            "starts": CLASSIFIERS * steps,
+            "starts": steps,
             "clustering": 150 * plan["epochs"],
-            "choice": CLASSIFIERS * steps,
+            "choice": steps,
+            "agreement": steps / 2,
         }
-    each = VIEWS if "labelling" in settings else 1.0
+    each = VIEWS if "similarity" in settings else 1.0
     return {**work, "clustering": each * plan["epochs"] * max(1, n // plan["batch_size"])}
 
 
