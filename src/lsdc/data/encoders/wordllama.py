@@ -1,11 +1,25 @@
 """WordLlama: averaged word vectors of a language model, whose weights come with the package."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from lsdc.data.encoders.base import Encoder, digest_files
 from lsdc.errors import InputError, reason
+
+
+@contextmanager
+def _unchanged_logging() -> Iterator[None]:
+    """The root logger as it was: the package turns everybody's messages on when it is imported."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers
 
 
 class WordLlama(Encoder):
@@ -16,7 +30,8 @@ class WordLlama(Encoder):
 
     def load(self) -> None:
         try:
-            import wordllama
+            with _unchanged_logging():
+                import wordllama
         except ImportError:
             raise InputError("wordllama is not installed (pip install 'lsd-clusters[text]')") from None
         package = Path(wordllama.__file__).parent
