@@ -296,7 +296,7 @@ def test_a_result_of_another_table_is_not_looked_at(tmp_path):
 @pytest.mark.filterwarnings("ignore::lsdc.errors.HealthWarning")
 def test_cells_of_one_seed_share_a_pretext_and_end_as_if_they_did_not(tmp_path):
     data = load("digits")
-    small = {"pretext_plan": {"epochs": 2}, "epochs": 1, "random_state": 3}
+    small = {"pretext_plan": {"epochs": 2}, "epochs": 1, "random_state": 3, "neighbours": "batch", "width": 0.1}
     folders = [tmp_path / "runs" / name for name in ("a", "b")]
     alone = LSDC(10, **small, composition="none").fit(data)
     LSDC(10, **small).fit(data, run=SharingRun(folders[0]))
@@ -428,7 +428,7 @@ def test_a_failed_cell_is_named_in_the_table():
 
 
 def test_what_cannot_take_the_data_is_named_in_the_table_and_alone_refused(tmp_path, capsys):
-    X = sp.csc_matrix(np.random.default_rng(0).poisson(0.3, size=(200, 40)).astype(float))
+    X = sp.csc_matrix(np.random.default_rng(0).poisson(0.3, size=(200, 20)).astype(float))
     (tmp_path / "reuters10k").mkdir()
     scipy.io.savemat(tmp_path / "reuters10k" / "reuters10k.mat", {"X": X, "Y": np.arange(200)[None] % 4})
     words = ("reproduce", "table1", "--datasets", "reuters10k", "--seeds", 2, "--jobs", 1, "--data-root", tmp_path)
