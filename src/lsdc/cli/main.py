@@ -104,9 +104,12 @@ def _run(words: list[str] | None) -> None:
     except OSError as error:
         fail(f"{error.filename or 'disk'}: {error.strerror or error}", 1)
     else:
+        status = code if isinstance(code, int) else 0
         if is_shared():
             lsdc.parallel.leave()
-        sys.exit(code if isinstance(code, int) else 0)
+            close_streams()
+            os._exit(status)  # threads of the job may still be ending, and an orderly end would abort over them
+        sys.exit(status)
 
 
 def _join() -> None:

@@ -109,7 +109,9 @@ class UMAPMixture(Estimator):
         ranks = {key: rank for rank, key in enumerate(self._rows)}
         distinct = self._samples[[self._rows[key] for key in ranks]].numpy()
         self.embedding_ = self._embedded(distinct, seed)[[ranks[key] for key in _keys(self._samples)]]
-        mixture = GaussianMixture(settings.n_clusters, n_init=settings.n_init, random_state=seed).fit(self.embedding_)
+        mixture = GaussianMixture(settings.n_clusters, n_init=settings.n_init, random_state=seed).fit(
+            self.embedding_.astype(np.float64)
+        )
         found = (mixture.weights_, mixture.means_, mixture.precisions_cholesky_)
         self._mixture = tuple(torch.from_numpy(np.asarray(part, np.float64)) for part in found)
         self.history_ = []
