@@ -38,12 +38,12 @@ class Beside(NamedTuple):
         """What a person should know, in one sentence."""
         if self.is_worse:
             return (
-                "K-means on the same features explains which samples are neighbours better than these clusters do; "
-                "try another seed, or take K-means: --method kmeans"
+                "K-means on the same features explains which samples are neighbours better than these clusters do. "
+                "Try another seed, or take K-means: --method kmeans."
             )
         if self.agreement > SAME:
-            return "K-means on the same features finds nearly the same clusters"
-        return "these clusters explain which samples are neighbours at least as well as K-means on the same features"
+            return "K-means on the same features finds nearly the same clusters."
+        return "These clusters explain which samples are neighbours at least as well as K-means on the same features does."
 
     def as_dict(self) -> dict[str, Any]:
         """For comparison.json."""
