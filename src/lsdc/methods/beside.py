@@ -43,7 +43,7 @@ class Beside(NamedTuple):
             )
         if self.agreement > SAME:
             return "K-means on the same features finds nearly the same clusters."
-        return "These clusters explain which samples are neighbours at least as well as K-means on the same features does."
+        return "These clusters explain which samples are neighbours at least as well as K-means on the same features."
 
     def as_dict(self) -> dict[str, Any]:
         """For comparison.json."""
