@@ -191,6 +191,19 @@ def test_kmeans_beside_a_partition_says_which_explains_the_neighbours(tmp_path):
     assert bad.as_dict()["information"]["kmeans"] > bad.as_dict()["information"]["lsdc"]
 
 
+def test_even_sizes_are_taken_where_they_explain_the_graph_nearly_as_well():
+    """Two pairs of pairs: halves of each explain all links; one of the first form is taken if it nearly does too."""
+    f = torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
+    fixed = graph.Fixed(f, torch.tensor([[1], [0], [3], [2]]))
+    right, wrong = torch.eye(2), torch.tensor([[1.0, 0.0], [1.0, 0.0]])  # the second puts all into one cluster
+    both = Classifiers(torch.stack([right, right]), forms=((0.6, 1.0), (1.0, 0.4)))
+    fixed.choose(both, 1)
+    assert int(both.best) == 0
+    one = Classifiers(torch.stack([wrong, right]), forms=((0.6, 1.0), (1.0, 0.4)))
+    fixed.choose(one, 1)
+    assert int(one.best) == 1
+
+
 def test_what_explains_the_graph_best_is_kept():
     """A start that is worse than another is not the one that predicts, in whatever order they come."""
     X, _ = embeddings(sizes=(100, 100, 100, 100), spread=0.4)

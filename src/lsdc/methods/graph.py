@@ -33,6 +33,7 @@ SHORT_WALK, LONG_WALK = (
     3,
     50,
 )  # steps over which classifiers are compared; of few numbers, a cut through a group costs few
+NEARLY = 0.95  # of the best explanation: sizes are taken to be even where the data does not object
 LATER = 10**9  # nothing is warned of in the first half: what starts lack is still to come
 REMEDIES = {"collapsed": "a larger n_init, or neighbours='batch'", "dead": "a larger n_init, or another random_state"}
 
@@ -69,10 +70,14 @@ class Fixed(nn.Module):
 
     @torch.no_grad()
     def choose(self, classifiers: Classifiers, steps: int) -> Record:
-        """Keep the classifier whose clusters explain the graph best."""
+        """Keep the classifier whose clusters explain the graph best, or one that expects even sizes and nearly does."""
         found = self.explained(classifiers, steps)
-        classifiers.best.copy_(found.argmax())
-        best = int(classifiers.best)
+        best = int(found.argmax())
+        even = found.clone()
+        even[torch.arange(len(found), device=found.device) % len(classifiers.forms) > 0] = -torch.inf
+        if not self.few and even.max() >= NEARLY * found[best] > 0:
+            best = int(even.argmax())
+        classifiers.best.fill_(best)
         p = torch.cat([classifiers(part)[best] for part in torch.split(self.features, CHUNK)])
         record: Record = {name: value.tolist() for name, value in assigned(p).items()}
         return {**record, "information": float(found[best])}

@@ -12,8 +12,9 @@ from lsdc.nn.projection import N_DIRECTIONS
 
 Forms = tuple[tuple[float, float], ...]
 GAIN = 10.0  # of logits, as features have length one
-# (power, rarity) of the likelihood, in turn: a power below 1 leaves room for doubt, in which a classifier finds its way
-# among even groups; a rarity below 1 rewards rare clusters less, so that no large group is split for their sake
+# (power, rarity) of the likelihood, in turn. A power below 1 leaves room for doubt, in which a classifier finds its way
+# among even groups, which the first form expects; a rarity below 1 rewards rare clusters less, so no large group is
+# split for their sake.
 FORMS = ((0.6, 1.0), (1.0, 1.0), (1.0, 0.6), (1.0, 0.4))
 IMAGE_FORMS = FORMS[:2]  # a network needs many tries with these, the others find less there
 
