@@ -54,6 +54,10 @@ SECTIONS = {
         ["python", "perl", "games", "sound", "fonts", "science", "editors", "mail"],
         [2600, 1500, 1000, 600, 400, 300, 200, 150],
     ),
+    "others8": (  # run once, after every rule was fixed
+        ["libdevel", "kde", "cli-mono", "introspection", "metapackages", "debug", "otherosfs", "comm"],
+        [300] * 8,
+    ),
     "sections12": (
         ["admin", "devel", "utils", "text", "misc", "net", "science", "doc", "libs", "graphics", "web", "interpreters"],
         [700] * 12,
