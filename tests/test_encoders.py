@@ -1,5 +1,6 @@
 """Encoders: pretrained networks make vectors of photos and texts, which are kept, and known again by the run."""
 
+import io
 import json
 import os
 import shutil
@@ -18,6 +19,9 @@ import lsdc
 from lsdc import InputError, KMeans, encode, open_data
 from lsdc.data import cache
 from lsdc.data.encoders import ENCODERS, settings_of
+from lsdc.data.seen import seen
+from lsdc.explore.samples import Samples
+from lsdc.report.pictures import Pictures
 from test_cli import inside, refused
 
 RED, BLUE = (200, 30, 30), (30, 30, 200)
@@ -78,6 +82,34 @@ def test_a_run_knows_its_encoder(place):
     assert one[1] == next(line for line in labels.splitlines() if "blue/07" in line).removeprefix("blue/")
     again = inside("fit", "photos", "--out", "run", "--resume", cwd=place)
     assert again.returncode == 0, again.stderr
+
+
+def test_people_see_the_photos_and_not_what_the_encoder_made_of_them(place):
+    page = (place / "run" / "report.html").read_text()
+    assert page.count('alt="red/') + page.count('alt="blue/') == 2 * 3 * 6
+    assert "data:image/" in page.split('id="sheet"')[1][:80]
+    assert "as the encoder net.onnx sees them" in " ".join(page.split())
+    assert "set it apart" not in page
+    assert str(place) not in page.split("<details>")[0]
+    samples = Samples(list(open_data(str(place / "photos")).ids))
+    samples.show(open_data(str(place / "photos"), encoder=str(place / "net.onnx")))
+    assert samples.kind == "images"
+    picture = Image.open(io.BytesIO(samples.picture(0, "small")))
+    assert picture.size == (160, 160)
+    assert np.asarray(picture).mean((0, 1)).argmax() == 2  # the first photo is blue
+
+
+def test_photos_of_any_depth_are_shown_from_their_files(tmp_path):
+    (tmp_path / "deep").mkdir()
+    for i in range(4):
+        Image.fromarray(np.full((12, 12), 1000.0 * i, np.float32)).save(tmp_path / "deep" / f"{i}.tiff")
+    data = open_data(str(tmp_path / "deep"), encoder=str(network(tmp_path / "net.onnx")))
+    shown = [int(seen(data).from_file(i, 8).mean()) for i in range(4)]
+    assert shown == [0, 85, 170, 255]
+    (tmp_path / "deep" / "3.tiff").unlink()
+    pictures = Pictures(seen(data), np.arange(4))
+    assert pictures.sheet(np.arange(4)).across == 2
+    assert len(pictures.addresses(np.arange(4))) == 4
 
 
 def test_an_encoder_that_moved_or_changed(place, tmp_path):
@@ -257,6 +289,26 @@ def test_texts_by_wordllama(tmp_path):
     assert "cat" in labels.splitlines()[1]
     assert inside("predict", "run", "x.txt", cwd=tmp_path).stdout == labels
     assert inside("report", "run", cwd=tmp_path).returncode == 0
+
+
+def test_a_table_with_a_column_of_texts_is_read_again(tmp_path):
+    pytest.importorskip("wordllama")
+    rows = [f"t{i},{text}" for i, text in enumerate(TEXTS)]
+    (tmp_path / "x.csv").write_text("\n".join(["id,text", *rows, ""]))
+    done = inside("fit", "x.csv", *KMEANS, "--text-encoder", "wordllama", "--out", "run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "columns: texts text; id id" in done.stderr
+    page = " ".join((tmp_path / "run" / "report.html").read_text().split())
+    assert "as the encoder wordllama reads them" in page
+    assert "<mark>" in page
+    again = inside("report", "run", cwd=tmp_path)
+    assert again.returncode == 0
+    assert "without the data" not in again.stderr
+    assert inside("predict", "run", "x.csv", cwd=tmp_path).stdout == (tmp_path / "run" / "labels.csv").read_text()
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    config["data"]["columns"] = ["text"]  # as older versions wrote it
+    (tmp_path / "run" / "config.json").write_text(json.dumps(config))
+    assert "without the data" not in inside("report", "run", cwd=tmp_path).stderr
 
 
 @pytest.mark.slow

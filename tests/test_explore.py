@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from exploring import EVIL, NAMES, PORT, TOKEN, client_of, fitted, photos, session_of
 from lsdc.errors import InputError
 from lsdc.explore import features
-from lsdc.explore.edits import initial, replayed
+from lsdc.explore.edits import Name, Undo, initial, replayed
 from lsdc.explore.guard import hosts_of
 from lsdc.explore.journal import Journal, about
 from lsdc.runs.folder import Run
@@ -244,6 +244,18 @@ def test_a_run_whose_data_has_gone_says_so_and_works_without(run):
     assert change(bare, do="name", cluster=1, name="still works").status_code == 200
     assert bare.get("/api/samples/0/neighbours").json()["items"] == []
     assert bare.get("/api/map").status_code == 404
+
+
+def test_clusters_that_have_names_begin_with_them(run):
+    (run / "names.json").write_text(
+        json.dumps({"names": ["reds", None, "  two\nlines  ", "of no cluster"], "terms": []})
+    )
+    session = session_of(run)
+    assert session.state.names == {0: "reds", 2: "two lines"}
+    session.edit(0, Name(do="name", cluster=0, name="others"))
+    session.edit(1, Undo(do="undo"))
+    assert session.state.names == {0: "reds", 2: "two lines"}
+    assert ",reds," in session.export().read_text()
 
 
 def test_names_that_are_no_text_and_texts(tmp_path):

@@ -33,6 +33,8 @@ class Reading:
 def recalled(stored: Mapping[str, Any]) -> Reading:
     """The reading that a run's config has."""
     found: dict[str, Any] = {f.name: stored[f.name] for f in fields(Reading) if stored.get(f.name) is not None}
+    if "text_encoder" in found:
+        found.pop("columns", None)  # runs of before have the column of texts there, which holds no numbers
     lists = {name: tuple(value) for name, value in found.items() if isinstance(value, list)}
     return Reading(**{**found, **lists})
 
@@ -84,6 +86,11 @@ class Dataset:
         return len(self.class_names) or None
 
 
+def of_texts(dataset: Dataset) -> bool:
+    """Whether the samples are texts, as they are or as an encoder reads them."""
+    return isinstance(dataset.X, list) or (isinstance(dataset.samples, list) and isinstance(dataset.samples[0], str))
+
+
 def of_photos(dataset: Dataset) -> bool:
     """Whether the samples are colour images of a folder, as they are."""
     return dataset.encoder is None and dataset.ids is not None and getattr(dataset.X, "ndim", 0) == 4
@@ -105,7 +112,7 @@ def replaced(dataset: Dataset, X: Any, bad: Mapping[int, str], **others: Any) ->
 def kept(reading: Reading, dataset: Dataset) -> dict[str, Any]:
     """A reading for a run's config, with the columns that were found: the same file is read the same way again."""
     content: dict[str, Any] = {"image_size": reading.image_size, "column": reading.column}
-    if dataset.columns and not isinstance(dataset.X, list):
+    if dataset.columns and not of_texts(dataset):
         content["columns"] = list(dataset.columns.features)
     if dataset.columns and dataset.columns.id is not None:
         content["id_column"] = dataset.columns.id

@@ -30,8 +30,8 @@ decoding = Decoding()
 
 
 @contextmanager
-def pool() -> Iterator[Callable[[Callable[[Path], Any], Sequence[Path]], list[Any]]]:
-    """Runs a function over files on all cores; Pillow decodes and scales without Python's lock."""
+def pool() -> Iterator[Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]]:
+    """Runs a function over files, or their numbers, on all cores; Pillow decodes and scales without Python's lock."""
     with warnings.catch_warnings(), ThreadPoolExecutor() as workers:
         warnings.filterwarnings("ignore", module="PIL")  # odd metadata, and sizes that are fine up to twice as large
         yield lambda function, files: list(workers.map(function, files))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lsdc.data.dataset import Dataset, listed
+from lsdc.data.dataset import Dataset, listed, of_texts
 from lsdc.data.images import NO_IMAGE
 from lsdc.data.sources import row_chunks, sample_shape
 
@@ -16,7 +16,7 @@ def about_reading(dataset: Dataset) -> list[str]:
     """What the columns of a file were taken for, what else was decided, and what was left out."""
     roles, said = dataset.columns, list(dataset.notes)
     if roles:
-        kind = "texts" if isinstance(dataset.X, list) else "features"
+        kind = "texts" if of_texts(dataset) else "features"
         named = [("id", roles.id), ("label", roles.label), ("not used", listed(roles.unused) or None)]
         others = "".join(f"; {role} {listed([name])}" for role, name in named if name is not None)
         said.insert(0, f"columns: {kind} {listed(roles.features)}{others}")

@@ -33,7 +33,7 @@ def refine_run(
     """Refine the model of a run by its journal, and write the new run."""
     ids, labels, _ = run.read_labels()
     _, edits = Journal.open(run.path / NAME, about(run.path / "labels.csv"))
-    history = replayed(initial(labels, config["params"]["n_clusters"]), edits)
+    history = replayed(initial(labels, config["params"]["n_clusters"], run.names()), edits)
     try:
         given = corrections(history)
     except InputError as error:

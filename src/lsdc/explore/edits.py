@@ -1,6 +1,6 @@
 """What people change about clusters, and what becomes of the labels: pure functions from edits to a state."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Annotated, Any, Literal, NamedTuple
@@ -100,10 +100,11 @@ class State:
         return self.names.get(cluster) or f"cluster {cluster}"
 
 
-def initial(labels: np.ndarray, n_clusters: int | None) -> State:
-    """The clusters as the model found them."""
+def initial(labels: np.ndarray, n_clusters: int | None, names: Sequence[Any] = ()) -> State:
+    """The clusters as the model found them, with the names that its words, or somebody, gave them."""
     n = max(n_clusters or 0, int(labels.max()) + 1)
-    return State(labels.astype(np.int64), tuple(range(n)), free=n)
+    tidy = {i: _tidy(name)[:LONGEST_NAME] for i, name in enumerate(names[:n]) if isinstance(name, str)}
+    return State(labels.astype(np.int64), tuple(range(n)), {i: name for i, name in tidy.items() if name}, n)
 
 
 def applied(state: State, edit: Correction) -> State:

@@ -52,7 +52,7 @@ class Session:
         self._about = about(run.path / "labels.csv")
         self.journal, edits = Journal.open(run.path / NAME, self._about)
         try:
-            history = replayed(initial(labels, config["params"]["n_clusters"]), edits)
+            history = replayed(initial(labels, config["params"]["n_clusters"], run.names()), edits)
         except InputError as error:
             raise InputError(f"{run.path / NAME}: does not fit the labels ({error}); move it away") from None
         self.now = Now(self.journal.version, history)

@@ -1,5 +1,6 @@
 """What the files of a run say, as a report needs it: every figure has one source, that of clusters is labels.csv."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from lsdc.data.dataset import listed
 from lsdc.errors import InputError
 from lsdc.methods import load
+from lsdc.methods.beside import MARGIN
 from lsdc.metrics import UNASSIGNED, cluster_sizes
 from lsdc.runs.folder import Run
 from lsdc.training.health import REMEDIES, clusters_alive, symptoms
@@ -62,6 +64,12 @@ class Beside(BaseModel):
     information: dict[str, float]
     verdict: str
 
+    @property
+    def is_worse(self) -> bool:
+        """Whether K-means explains the neighbours better."""
+        kmeans = self.information.get("kmeans", -math.inf)
+        return any(kmeans > own + MARGIN * abs(own) for own in self.information.values())
+
 
 Content = TypeVar("Content", bound=BaseModel)
 
@@ -110,6 +118,14 @@ class Facts:
     def title(self) -> str:
         """The data, by its own name."""
         return str(self.config["data"].get("source", self.path.resolve().name))
+
+    @property
+    def encoded(self) -> tuple[str, str] | None:
+        """What an encoder made vectors of, and its name without the place of its file, if there was one."""
+        how = self.config["data"]
+        found = [(kind, str(how.get(key) or "")) for kind, key in (("images", "encoder"), ("texts", "text_encoder"))]
+        names = [(kind, Path(name).name if Path(name).is_absolute() else name) for kind, name in found if name]
+        return names[0] if names else None
 
     @property
     def n_clusters(self) -> int:

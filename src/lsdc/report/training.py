@@ -9,7 +9,8 @@ STAGES = {
     "pretext": "Pretext: learning features without labels",
     "starts": "First classifiers, from many starts",
     "clustering": "Clustering",
-    "choice": "Choosing the classifier that explains the neighbours best",
+    "choice": "New classifiers on what the network has become",
+    "agreement": "What the better half of the classifiers agrees on",
 }
 SHARES = {"confident": "Confident samples", "accuracy": "Accuracy of the pretext"}
 

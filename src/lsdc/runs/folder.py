@@ -153,6 +153,11 @@ class Run:
         """A JSON file of the run."""
         return read_json(self.path / name)
 
+    def names(self) -> list[Any]:
+        """What the clusters of the run are called in names.json, in their order; nothing where it has none."""
+        found = self.read_json("names.json").get("names", []) if (self.path / "names.json").exists() else []
+        return found if isinstance(found, list) else []
+
     def write_labels(
         self,
         ids: Sequence[object],
