@@ -2,9 +2,10 @@
 # make test    the tests
 # make soak    fit, predict, save and load for up to 20 minutes, watching memory, open files and threads
 # make chaos   runs of the command line killed at random moments, and a fault at every system call of a fit
+# make docs    the documentation as a site, in site/; a warning is an error
 # make lint    format, lint, spelling, types, import direction
 # make check   what a change must pass: make lint, and the fast tests
-.PHONY: demo test soak chaos lint check format clean benchmarks
+.PHONY: demo test soak chaos docs lint check format clean benchmarks
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -20,7 +21,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "lsdc needs Python 3.11 or newer; point to one with: make PYTHON=python3.12 ..."; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,docs]'
 	@touch $@
 
 demo: $(READY)
@@ -36,6 +37,10 @@ soak: $(READY)
 chaos: $(READY)
 	$(THREADS) $(BIN)/python benchmarks/chaos.py --kills 50
 	$(THREADS) $(BIN)/python benchmarks/faults.py
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -56,4 +61,4 @@ benchmarks: $(READY)
 	$(BIN)/python benchmarks/startup.py
 
 clean:
-	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) runs site .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
