@@ -39,7 +39,7 @@ chaos: $(READY)
 	$(THREADS) $(BIN)/python benchmarks/faults.py
 
 docs: $(READY)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open site/index.html"
 
 lint: $(READY)
