@@ -34,7 +34,7 @@ def save(figure: Any, name: str) -> None:
 
 def dots(axis: Any, f: Tensor, y: Tensor, title: str, size: int = 9) -> None:
     """Samples in the colours of their classes, which no method sees."""
-    axis.scatter(*f.T, s=size, c=[BLUE if one else ORANGE for one in y.tolist()], linewidths=0, zorder=3)
+    axis.scatter(*f.T.numpy(), s=size, c=[BLUE if one else ORANGE for one in y.tolist()], linewidths=0, zorder=3)
     axis.set_title(title)
     axis.set_axis_off()
     axis.set_aspect("equal")
@@ -47,7 +47,7 @@ def edges(axis: Any, f: Tensor, y: Tensor, pairs: Tensor, width: float = 0.6) ->
         ends = f[pairs[chosen]]  # (edges, 2, 2)
         gaps = torch.full_like(ends[:, :1], torch.nan)
         x, z = torch.cat([ends, gaps], 1).reshape(-1, 2).T  # one path a colour: from, to, gap, from, to, gap
-        axis.plot(x, z, color=colour, linewidth=broad, zorder=1)
+        axis.plot(x.numpy(), z.numpy(), color=colour, linewidth=broad, zorder=1)
     return int((~right).sum())
 
 
@@ -104,10 +104,10 @@ def matrix(figure: Any, place: Any, values: Tensor, rows: Tensor, columns: Tenso
     for i in range(n):
         for cell, image in ((grid[0, i + 1], columns[i]), (grid[i + 1, 0], rows[i])):
             axis = figure.add_subplot(cell)
-            axis.imshow(image.permute(1, 2, 0).clamp(0, 1))
+            axis.imshow(image.permute(1, 2, 0).clamp(0, 1).numpy())
             axis.set_axis_off()
     axis = figure.add_subplot(grid[1:, 1:])
-    axis.imshow(values, cmap="Blues", vmin=0, vmax=1.3, aspect="auto")
+    axis.imshow(values.numpy(), cmap="Blues", vmin=0, vmax=1.3, aspect="auto")
     for (i, j), value in np.ndenumerate(values.numpy()):
         if value:
             said, ink = f"{value:.2f}".rstrip("0").rstrip("."), "w" if value > 0.6 else "k"
