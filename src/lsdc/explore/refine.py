@@ -174,7 +174,7 @@ class Refinement:
         start = (u[:, -1] * len(self.rows)).long()
         end = walk(self.neighbours, start, u[:, :-1])
         p, q = (self.module(self.f[self.rows[ends]]) for ends in (start, end))
-        joined = -pair_likelihood(p, q, ((p + q) / 2).mean(0, keepdim=True).detach()).mean()
+        joined = -pair_likelihood(p, q, ((p + q) / 2).mean(0, keepdim=True).detach(), 0.6).mean()
         known = torch.cat([_some(self.moved, TAUGHT, rng), _some(self.core, CORE, rng)])
         Y = (self.labels[known][:, None] == self.labels[known][None, :]).float()
         p_known = self.module(self.f[known])

@@ -294,7 +294,7 @@ class LSDC(DeepEstimator):
     """
 
     method = "lsdc"
-    behaviour = 2
+    behaviour = 3
     settings = Settings
     objective = LSDCLoss
     parts: ClassVar = {
