@@ -320,7 +320,7 @@ def test_a_run_that_another_process_is_at_work_on_fails_alone(tmp_path, capsys):
         assert call(*words) == 1
     assert "1 of 4 fits failed; finch-seed0: " in capsys.readouterr().err
     table = (tmp_path / "out" / "compare.md").read_text()
-    assert "Failed, and not in the means: finch-seed0 (" in table
+    assert "Failed, not included in the means: finch-seed0 (" in table
     assert "| finch | 100.0 (1) |" in table
 
 
@@ -377,7 +377,7 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
-    assert b"Go on with the same command" in process.communicate(timeout=60)[1]
+    assert b"Run the same command again" in process.communicate(timeout=60)[1]
     assert process.returncode == 130
     assert [file.stem for file in (tmp_path / "out" / "cells").iterdir()] == ["kmeans-seed0"]
     assert "kmeans" in (tmp_path / "out" / "compare.md").read_text()

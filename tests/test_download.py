@@ -325,6 +325,6 @@ def test_downloads_without_end(server, tmp_path, monkeypatch):
 
     source = single(server)
     server.pages = {"/a.gz": forever, "/b.gz": forever}
-    refused(source, tmp_path / "root", "more than 2,000,000 bytes, which is the limit")
+    refused(source, tmp_path / "root", "more than the limit of 2,000,000 bytes")
     assert sum(sent) < 50_000_000
     assert not (tmp_path / "root").exists()

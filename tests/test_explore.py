@@ -199,7 +199,7 @@ def test_undo_and_redo(client):
     assert state(client)["redo"] == "merge cluster 0 into cluster 1"
     assert change(client, do="redo").json()["clusters"] == merged["clusters"]
     assert change(client, do="redo").status_code == 400
-    assert "nothing to do again" in change(client, do="redo").json()["message"]
+    assert "nothing to redo" in change(client, do="redo").json()["message"]
 
 
 def test_a_stale_edit_is_refused_with_a_reason(client):

@@ -119,7 +119,7 @@ def test_what_each_correction_does():
     [
         ({"do": "name", "cluster": 9, "name": "x"}, "no cluster 9"),
         ({"do": "merge", "cluster": 1, "into": 1}, "with itself"),
-        ({"do": "split", "cluster": 0, "samples": [0, 4, 8]}, "nothing would be left"),
+        ({"do": "split", "cluster": 0, "samples": [0, 4, 8]}, "that would leave"),
         ({"do": "split", "cluster": 0, "samples": [1]}, "not all of these samples"),
         ({"do": "move", "samples": [12], "to": 0}, "no sample 12"),
     ],
@@ -153,7 +153,7 @@ def test_damage_before_the_last_line_is_refused_and_named(tmp_path):
         with pytest.raises(InputError, match=r"edits.jsonl: line 2 is damaged"):
             Journal.open(path, HEADER)
     path.write_text('{"other": 1}\n' + lines[1])
-    with pytest.raises(InputError, match="not a journal"):
+    with pytest.raises(InputError, match="cannot read this journal"):
         Journal.open(path, HEADER)
 
 

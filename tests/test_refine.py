@@ -83,8 +83,8 @@ def test_merged_clusters_become_one_and_the_run_before_stays(made, capsys):
         codes.append(end.value.code)
     assert codes == [0, 2, 0]
     said = capsys.readouterr()
-    assert "0 samples that nobody touched changed their cluster" in said.out
-    assert "refined: a run is there already; use --overwrite or another --out" in said.err
+    assert "0 untouched samples changed cluster" in said.out
+    assert "refined: a run already exists here; use --overwrite or another --out" in said.err
     _, after, _ = Run.open(made / "refined").read_labels()
     together = np.isin(labels, [0, 1])
     assert len(set(after[together])) == 1
@@ -110,11 +110,13 @@ def test_halves_of_a_split_are_told_apart(made, tmp_path):
 
 
 def test_what_cannot_be_refined_is_said(made, tmp_path):
-    with pytest.raises(InputError, match=r"run: nothing has been corrected yet; do so with lsdc explore"):
+    with pytest.raises(
+        InputError, match=r"run: nothing has been corrected yet; correct some samples with lsdc explore"
+    ):
         refine(made, [{"do": "outlier", "samples": [1]}, {"do": "undo"}], tmp_path / "refined")
     np.save(tmp_path / "x.npy", np.random.default_rng(0).random((20, 4)))
     other = fitted(tmp_path / "x.npy", tmp_path / "other", 2)
-    with pytest.raises(InputError, match=r"models of the method lsdc, not of kmeans"):
+    with pytest.raises(InputError, match=r"models of the method lsdc, not kmeans"):
         refine(other, [{"do": "merge", "cluster": 0, "into": 1}], tmp_path / "elsewhere")
 
 

@@ -270,7 +270,7 @@ def test_a_result_of_another_time_is_refused_and_left_alone(finished, tmp_path, 
         (["tabel1"], "table1"),
         (["table1", "--datasets", "mnits"], "mnist"),
         (["table1", "--datasets", "blobs", "--scale", "gpu"], "scale"),
-        (["ablation", "--datasets", "two-moons"], "composes images"),
+        (["ablation", "--datasets", "two-moons"], "needs images"),
         (["table1", "--datasets", "blobs", "--methods", "kmean"], "kmeans"),
         (["ablation", "--methods", "kmeans"], "not in table ablation"),
         (["table1", "--datasets", "mnist"], "train-images-idx3-ubyte"),
@@ -334,7 +334,7 @@ def test_an_interrupted_table_goes_on_where_it_was(tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
-    assert b"Go on with the same command" in process.communicate(timeout=60)[1]
+    assert b"Run the same command again" in process.communicate(timeout=60)[1]
     assert process.returncode == 130
     before = metrics.read_text().splitlines()
     assert subprocess.run(words, cwd=tmp_path, env=environment, check=False).returncode == 0
@@ -360,7 +360,7 @@ def test_a_sample_is_the_same_for_every_seed_and_says_so():
     assert np.array_equal(first.X, second.X)
     assert len(first.X) == len(first.y) == 500
     assert first.title == "digits, 500 of 1,797"
-    with pytest.raises(InputError, match="has 1,797 samples"):
+    with pytest.raises(InputError, match="has only 1,797 samples"):
         Source("digits", samples=1797).open(Path())
 
 
@@ -398,7 +398,7 @@ def test_figures_are_drawn_from_the_cells_that_are_there(finished):
 def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert call("reproduce", "table1", "--datasets", "blobs", "--out", tmp_path / "file") == 2
-    assert f"{tmp_path / 'file'}: cannot write there" in capsys.readouterr().err
+    assert f"{tmp_path / 'file'}: cannot be written to" in capsys.readouterr().err
 
 
 def test_the_run_of_another_time_is_not_gone_on_with(finished, tmp_path):

@@ -1,4 +1,4 @@
-"""``lsdc suggest-k``: how many clusters some data has, before anything is fitted."""
+"""``lsdc suggest-k``: estimate how many clusters the data has, before fitting anything."""
 
 import json
 from typing import Annotated
@@ -33,7 +33,7 @@ def suggest_k(
     id_column: IdOption = None,
     array: ArrayOption = None,
 ) -> None:
-    """Find out how many clusters DATA has: what speaks for which number, the choice, and how sure it is.
+    """Estimate how many clusters DATA has: the evidence for each number, the choice, and how sure it is.
 
     Example:  lsdc suggest-k photos/
     """
@@ -58,7 +58,5 @@ def suggest_k(
     out.print(candidates_table(found))
     line(out, f"suggested:  {found.in_words()}")
     if found.sureness == "a guess":
-        line(
-            out, "            parts of the data disagree: try a few numbers near it, and compare what the reports show"
-        )
+        line(out, "            parts of the data disagree: try a few numbers close to it and compare the reports")
     line(out, f"next:       {' '.join(program())} fit {data} --clusters {max(2, found.n_clusters)}")

@@ -17,7 +17,7 @@ LONGEST_TEXT = 20_000
 
 
 class Samples:
-    """The samples of a run: always their ids, and once the data is read whatever can be shown of them."""
+    """The samples of a run: their ids, and once the data is read, pictures and texts."""
 
     def __init__(self, ids: list[str]) -> None:
         self.ids = ids
@@ -27,7 +27,7 @@ class Samples:
         self._folder: Path | None = None
 
     def show(self, dataset: Dataset) -> None:
-        """The data has been read: pictures and texts can be shown from now on."""
+        """Take in the data, so that pictures and texts can be shown."""
         X = dataset.X
         if isinstance(X, list):
             self._words = [f"{name}\n{text}".casefold() for name, text in zip(self.ids, X, strict=True)]
@@ -36,7 +36,7 @@ class Samples:
         self.kind = "texts" if isinstance(X, list) else "images" if getattr(X, "ndim", 2) > 2 else "ids"
 
     def found(self, rows: np.ndarray, wanted: str) -> np.ndarray:
-        """Those of the rows whose name or text holds what is looked for, in any case."""
+        """The rows whose name or text contains ``wanted``, ignoring case."""
         wanted = wanted.casefold().strip()
         return np.array([i for i in rows if wanted in self._words[i]], np.int64) if wanted else rows
 

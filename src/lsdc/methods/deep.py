@@ -1,4 +1,4 @@
-"""What a deep method is: a network trained by the one loop, first on a pretext, then on the method's own objective."""
+"""The base of deep methods: a network trained by the one loop, first on a pretext, then on the method's objective."""
 
 import math
 from abc import ABC, abstractmethod
@@ -54,9 +54,9 @@ class Settings(Frozen):
 
 
 class DeepObjective(ABC):
-    """What a clustering stage minimises; what it keeps of all samples are buffers, so that it is checkpointed."""
+    """What a clustering stage minimises; what it stores about all samples are buffers, so that checkpoints hold it."""
 
-    parts: ClassVar[tuple[str, ...]] = ()  # those of the estimator that the constructor is given, by name
+    parts: ClassVar[tuple[str, ...]] = ()  # names of the estimator's parts that are passed to the constructor
     name = "clustering"
 
     def __init__(self, network: Any, views: Views, settings: Any, data: Data, context: Context) -> None:
@@ -82,14 +82,14 @@ class DeepObjective(ABC):
         return f.to(self.context.device), p.to(self.context.device)
 
     def inputs(self) -> Tensor:
-        """All samples as the network is shown them plainly, flattened."""
+        """The plain views of all samples, flattened."""
         return torch.cat([self.views.plain(x).flatten(1) for x in self.data.chunks()]).to(self.context.device)
 
     def start(self) -> None:  # noqa: B027, a hook
-        """Where the clusters begin, by what the pretext has learned; a checkpoint of the stage brings its own."""
+        """Initialise the clusters from the pretext's features; not called when a checkpoint is restored."""
 
     def prepare(self, history: list[Record]) -> bool:
-        """What an epoch needs of all samples (see ``training.loop.train``); True if the stage is done."""
+        """Compute what an epoch needs from all samples (see ``training.loop.train``); True if the stage is done."""
         return False
 
     @abstractmethod
@@ -100,11 +100,11 @@ class DeepObjective(ABC):
         return examine(record, history, self.settings.plan.epochs)
 
     def finish(self, history: list[Record]) -> None:  # noqa: B027, a hook
-        """What is left to do after the training, if anything."""
+        """Whatever is left to do after the training."""
 
 
 class Prepared(NamedTuple):
-    """What a fit trains, built once and before anything is written."""
+    """What a fit trains, built once, before anything is written."""
 
     network: Any
     views: Views
@@ -207,7 +207,7 @@ class DeepEstimator(Estimator):
 
     @classmethod
     def _check_parts(cls, names: Mapping[str, Any], shape: tuple[int, ...]) -> None:
-        """Refuse names that stand for nothing, and parts made for images where there are vectors or the reverse."""
+        """Refuse unknown names, and parts for images on vectors or the reverse."""
         kind, other = ("images", "vectors") if len(shape) == 3 else ("vectors", "images")
         for part, table in cls.parts.items():
             if not is_own(names[part]):
@@ -234,15 +234,15 @@ class DeepEstimator(Estimator):
         for value in (given, known):
             if is_own(value):
                 raise InputError(
-                    f"{name} {value!r} is the name of a function of your own, which no file holds; "
-                    f"give it again: {name}=that function"
+                    f"{name} {value!r} is a function of your own, which a file cannot hold; "
+                    f"pass it again: {name}=that function"
                 )
         return known
 
     # ---- building, fitting and predicting -----------------------------------------------------------------
 
     def _build(self, settings: Any, seed: int) -> tuple[Any, Views]:
-        """The network with seeded weights, and how samples are shown to it."""
+        """The network with seeded weights, and the views it sees."""
         part = self._part("backbone", settings)
         views = self._build_views(settings)
         build = part if callable(part) else BACKBONES[part]
@@ -270,7 +270,7 @@ class DeepEstimator(Estimator):
     def _cluster(
         self, network: Any, views: Views, settings: Any, data: Data, context: Context
     ) -> tuple[Any, list[Record]]:
-        """Train the method's objective from ``n_init`` starts that share the pretext; the best network is kept."""
+        """Train the objective from ``n_init`` starts that share the pretext, and keep the best network."""
         if settings.n_init == 1:
             return network, self._train(network, views, settings, data, context)[1]
         shared = self.pretrained if settings.pretext != "none" else ()
@@ -304,7 +304,7 @@ class DeepEstimator(Estimator):
         return objective, history
 
     def after_pretext(self, run: Run) -> Self | None:
-        """A copy with the backbone as the pretext of its run left it, to see what the clustering added."""
+        """A copy with the backbone as its run's pretext left it, to see what the clustering added."""
         checkpoint = run.read_checkpoint("pretext")
         if checkpoint is None:
             return None
@@ -323,14 +323,14 @@ class DeepEstimator(Estimator):
 
     def _restore(self, tensors: dict[str, Tensor], settings: Any) -> None:
         own = any(callable(getattr(self, name, None)) for name in self.parts)
-        with nullcontext() if own else torch.device("meta"):  # no memory for sizes that only a file claims
+        with nullcontext() if own else torch.device("meta"):  # no memory for sizes that a file merely claims
             self.network_, self._views = self._build(settings, 0)
         load_tensors(self.network_, tensors)
         self.network_.eval()
 
 
 def common_defaults(shape: tuple[int, ...]) -> dict[str, Any]:
-    """What "auto" means where a method does not say otherwise."""
+    """What "auto" means unless a method says otherwise."""
     grey_or_colour = "affine" if shape[0] == 1 else "crop-flip"  # small movements; shifts and mirrors
     return {
         "backbone": auto_backbone(shape),
@@ -352,41 +352,41 @@ def is_auto(value: Any) -> bool:
 
 
 def is_own(value: Any) -> bool:
-    """Whether a name is that of a function that was given for a part (see ``as_json``)."""
+    """Whether a name stands for a function that was passed as a part (see ``as_json``)."""
     return isinstance(value, str) and ":" in value
 
 
 def known_name(kind: str, value: Any, table: Mapping[str, Any]) -> None:
-    """Refuse a part of an unknown name."""
+    """Refuse an unknown name."""
     if not isinstance(value, str) or value not in table:
         raise unknown(kind, value, table)
 
 
 def epochs_for(steps: int, n: int, batch_size: int, least: int = 10) -> int:
-    """Epochs enough for a number of steps, and never fewer than ``least``."""
+    """Enough epochs for a number of steps, and at least ``least``."""
     return max(least, math.ceil(steps / max(n // batch_size, 1)))
 
 
 def confidence(objective: DeepObjective, history: list[Record]) -> list[float]:
-    """What tells good starts from bad ones without labels: the share of confident samples; if equal, the lower loss."""
+    """Ranks starts without labels: by the share of confident samples, then by the loss."""
     _, p = objective.encoded()
     confident = assigned(p)["confident"].cpu()
     score = torch.stack([confident, torch.tensor(-history[-1]["loss"] if history else 0.0)])
-    parallel.spread([score])  # rounding must not part the processes
+    parallel.spread([score])  # rounding must not drive the processes apart
     found: list[float] = score.tolist()
     return found
 
 
 @torch.no_grad()
 def assigned(p: Tensor) -> dict[str, Tensor]:
-    """What the health checks look at, from the probabilities of a whole batch: cluster shares and confidence."""
+    """Cluster shares and confidence from the probabilities of a whole batch, for the health checks."""
     confidence, cluster = p.max(1)
     shares = torch.bincount(cluster, minlength=p.shape[1]) / len(p)
     return {"shares": shares, "confident": (confidence > 0.9).float().mean()}
 
 
 def encode(network: nn.Module, views: Views, data: Data, device: torch.device) -> Arrays:
-    """Features and probabilities of all samples, chunk by chunk, in evaluation mode; processes share the work."""
+    """Features and probabilities of all samples, chunk by chunk, in evaluation mode; processes divide the work."""
     devices.place(network, device).eval()
     for block in torch.split(torch.arange(len(data)), CHUNK * parallel.size()):
         x = data.batch(parallel.own(block, len(block)))

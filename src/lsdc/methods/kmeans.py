@@ -26,7 +26,7 @@ class Settings(Frozen):
 
 
 class KMeans(Estimator):
-    """The baseline of every table: K centres, each sample with the nearest.
+    """K-means, the baseline of every table: each sample belongs to the nearest of K centres.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class KMeans(Estimator):
     random_state : int, RandomState or None
         The same number gives the same labels.
     device : str
-        Accepted as for every method; K-means runs on the CPU.
+        Accepted for consistency; K-means runs on the CPU.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class KMeans(Estimator):
     cluster_centers_ : array (n_clusters, d)
         The centres, in units of the scaled data.
     variance_ : float
-        That of the samples around their centres, a value; probabilities follow from it.
+        The mean variance of the samples around their centres; probabilities follow from it.
     """
 
     method = "kmeans"
@@ -76,7 +76,7 @@ class KMeans(Estimator):
         self.history_ = []
 
     def _outputs(self, data: Data) -> Arrays:
-        """Features are the scaled inputs; probabilities those of equal round Gaussians at the centres."""
+        """Features are the scaled inputs; probabilities are those of equal round Gaussians at the centres."""
         centres = torch.from_numpy(self.cluster_centers_)
         for x in data.chunks():
             f = x.flatten(1)

@@ -13,7 +13,7 @@ from lsdc.training.health import Record
 
 
 class RotNet:
-    """Each image is shown in all four rotations, and the network tells which is which."""
+    """Show each image in all four rotations and predict which is which."""
 
     name = "pretext"
 

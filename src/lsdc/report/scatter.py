@@ -41,7 +41,7 @@ def scatter(facts: Facts, dataset: Dataset, out: Outputs, pictures: Pictures | N
 
 
 def _texts(dataset: Dataset, rows: list[int]) -> list[str]:
-    """The beginnings of texts, of other data nothing."""
+    """The beginnings of texts; nothing for other data."""
     if not isinstance(dataset.X, list):
         return []
     return ["".join(part for part, _ in excerpt(dataset.X[i], [], 120)) for i in rows]
