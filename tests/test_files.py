@@ -102,7 +102,7 @@ def test_pickles_are_refused(tmp_path):
     np.save(tmp_path / "x.npy", np.array([{"a": 1}], object), allow_pickle=True)
     np.savez(tmp_path / "x.npz", X=np.array([{"a": 1}], object))
     for name in ("x.npy", "x.npz"):
-        with pytest.raises(InputError, match="not an (array of numbers|archive of arrays)"):
+        with pytest.raises(InputError, match=r"not an (array of numbers|archive of arrays)"):
             open_data(str(tmp_path / name))
 
 

@@ -17,19 +17,15 @@ from lsdc.cli.afterwards import look_again
 from lsdc.cli.console import Terminated, about_data, err, hush, line, out, program, say_failure, say_next
 from lsdc.cli.importing import importing
 from lsdc.cli.options import (
-    ArrayOption,
-    ColumnOption,
-    ColumnsOption,
     DataArgument,
     DeviceOption,
-    DropOption,
     EncoderOption,
     EncoderSetOption,
-    IdOption,
+    ReadingOptions,
     RootOption,
-    SizeOption,
     TextEncoderOption,
     reading,
+    reads_data,
     root_of,
 )
 from lsdc.cli.reading import ReadingBar
@@ -47,6 +43,7 @@ if TYPE_CHECKING:
     from lsdc.runs.folder import Run
 
 
+@reads_data
 def fit(
     context: typer.Context,
     data: DataArgument,
@@ -97,12 +94,8 @@ def fit(
     ] = 60.0,
     device: DeviceOption = None,
     data_root: RootOption = None,
-    image_size: SizeOption = 32,
-    column: ColumnOption = None,
-    columns: ColumnsOption = None,
-    drop: DropOption = None,
-    id_column: IdOption = None,
-    array: ArrayOption = None,
+    *,
+    options: ReadingOptions,
     encoder: EncoderOption = None,
     text_encoder: TextEncoderOption = None,
     encoder_set: EncoderSetOption = None,
@@ -125,7 +118,7 @@ def fit(
         raise InputError("--resume and --overwrite cannot be combined")
     folder = out_ or Path("runs") / Path(data).resolve().stem
     run, stored = _open_run(folder, resume, overwrite)
-    how = reading(Reading(image_size), column=column, columns=columns, drop=drop, id_column=id_column, array=array)
+    how = reading(Reading(), **options)
     method = str(stored["method"]) if stored else method_ or "lsdc"
     if stored:
         if method_ not in (None, method):

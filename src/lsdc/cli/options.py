@@ -1,7 +1,10 @@
 """Options shared by several commands, and how they reach the layers below."""
 
+import inspect
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,6 +64,15 @@ EncoderSetOption = Annotated[
         "--encoder-set", help="set size, mean, std or output of the encoder, e.g. size=224", metavar="KEY=VALUE"
     ),
 ]
+READING = {  # how to read DATA: the fields of ``Reading`` that are options, and their defaults
+    "image_size": (SizeOption, 32),
+    "column": (ColumnOption, None),
+    "columns": (ColumnsOption, None),
+    "drop": (DropOption, None),
+    "id_column": (IdOption, None),
+    "array": (ArrayOption, None),
+}
+ReadingOptions = Mapping[str, Any]  # the values of these options, by name
 DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu or cuda (default: auto)")]
 
 
@@ -69,7 +81,29 @@ def root_of(given: Path | None) -> Path:
     return given or Path(os.environ.get("LSDC_DATA") or Path.home() / ".cache" / "lsdc")
 
 
-def reading(given: "Reading", **options: str | None) -> "Reading":
+def reads_data(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command all options in ``READING``; it takes their values together, as its parameter ``options``."""
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        options = {name: given.pop(name) for name in READING}
+        command(**given, options=options)
+
+    shown: list[inspect.Parameter] = []
+    for own in inspect.signature(command).parameters.values():
+        if own.name == "options":
+            shown += [
+                inspect.Parameter(name, own.kind, annotation=kind, default=default)
+                for name, (kind, default) in READING.items()
+            ]
+        else:
+            shown.append(own)
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    return run
+
+
+def reading(given: "Reading", **options: Any) -> "Reading":
     """A reading with the command-line options that were given; lists are separated by commas."""
     changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     for name in changes.keys() & {"columns", "drop"}:

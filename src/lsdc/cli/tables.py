@@ -10,16 +10,12 @@ import typer
 from lsdc.cli.console import about_data, err, fail, line, out
 from lsdc.cli.importing import importing
 from lsdc.cli.options import (
-    ArrayOption,
-    ColumnOption,
-    ColumnsOption,
     DataArgument,
     DeviceOption,
-    DropOption,
-    IdOption,
+    ReadingOptions,
     RootOption,
-    SizeOption,
     reading,
+    reads_data,
     root_of,
 )
 from lsdc.errors import InputError
@@ -100,6 +96,7 @@ def _plan(variants: list[str]) -> str:
     return f"{titles} (--methods all runs every method of the table)"
 
 
+@reads_data
 def compare(
     data: DataArgument,
     methods: Annotated[
@@ -123,12 +120,8 @@ def compare(
     jobs: JobsOption = None,
     device: DeviceOption = None,
     data_root: RootOption = None,
-    image_size: SizeOption = 32,
-    column: ColumnOption = None,
-    columns: ColumnsOption = None,
-    drop: DropOption = None,
-    id_column: IdOption = None,
-    array: ArrayOption = None,
+    *,
+    options: ReadingOptions,
 ) -> None:
     """Run several methods on DATA and compare them in one table; finished results are not run again.
 
@@ -145,11 +138,10 @@ def compare(
         from lsdc.experiments.table import BASE, below
 
     place = Place(root_of(data_root), out_ or Path("compare") / Path(data).resolve().stem, device or "auto", jobs)
-    how = reading(Reading(image_size), column=column, columns=columns, drop=drop, id_column=id_column, array=array)
     asked = methods_of(methods)
     changes = changes_of(set_ or [], [*asked, BASE])
     try:
-        source = Source(data, how)
+        source = Source(data, reading(Reading(), **options))
         dataset = source.open(place.root)
         n_clusters = clusters or dataset.n_clusters
         if n_clusters is None:
