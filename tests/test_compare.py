@@ -382,6 +382,6 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path):
     assert [file.stem for file in (tmp_path / "out" / "cells").iterdir()] == ["kmeans-seed0"]
     assert "kmeans" in (tmp_path / "out" / "compare.md").read_text()
     entry = job(Source("blobs"), "lsdc", 5, 0, {"epochs": 4000})
-    model, about = entry.build(), compare.look(Source("blobs"), load("blobs"), ["lsdc"], 1, 5).about
+    model, about = entry.build(), compare.plan(Source("blobs"), load("blobs"), ["lsdc"], 1, 5).about
     run = Run(entry.folder(tmp_path / "out"))
     assert is_interrupted(run, model, settings_of(model, about), about)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from lsdc import FINCH, InputError, KMeans, load
-from lsdc.data.sources import describe
+from lsdc.data.sources import spec_of
 from test_cli import inside, refused
 from test_readable import small
 
@@ -54,7 +54,7 @@ def test_values_that_can_be_held_are_clustered(tmp_path, case, name):
 
 
 def test_scaling_is_what_it_was():
-    assert float(describe(BLOBS).scale) == np.float32(np.sqrt(np.square(BLOBS - BLOBS.mean(0)).mean()))
+    assert float(spec_of(BLOBS).scale) == np.float32(np.sqrt(np.square(BLOBS - BLOBS.mean(0)).mean()))
 
 
 @pytest.mark.parametrize("method", [KMeans, FINCH])

@@ -15,7 +15,7 @@ from lsdc.errors import InputError
 from lsdc.explore import features
 from lsdc.explore.edits import initial, replayed
 from lsdc.explore.guard import hosts_of
-from lsdc.explore.journal import Journal, about
+from lsdc.explore.journal import Journal, header_of
 from lsdc.runs.folder import Run
 
 N = len(NAMES)
@@ -312,7 +312,7 @@ def test_whatever_is_asked_the_answer_is_no_failure_and_the_journal_tells_the_st
             body = {**one, "version": now} if isinstance(one, dict) and one.get("version") == "now" else one
             response = client.post("/api/edits", json=body)
         assert response.status_code in (200, 400, 404, 405, 409, 422), response.text
-    _, edits = Journal.open(run / "edits.jsonl", about(run / "labels.csv"))
+    _, edits = Journal.open(run / "edits.jsonl", header_of(run / "labels.csv"))
     _, labels, _ = Run.open(run).read_labels()
     told = replayed(initial(labels, 3), edits).state
     content = client.get("/api/labels").content

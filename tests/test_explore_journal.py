@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lsdc.errors import InputError
 from lsdc.explore.edits import EDIT, OUTLIER, applied, initial, replayed
-from lsdc.explore.journal import Journal, about
+from lsdc.explore.journal import Journal, header_of
 
 N, K = 12, 4
 LABELS = np.arange(N) % K
@@ -133,13 +133,13 @@ def test_looking_writes_nothing_and_the_first_edit_says_which_labels(tmp_path):
     labels = tmp_path / "labels.csv"
     labels.write_text("id,cluster,confidence\n")
     path = tmp_path / "edits.jsonl"
-    journal, _ = Journal.open(path, about(labels))
+    journal, _ = Journal.open(path, header_of(labels))
     assert not path.exists()
     journal.append(edit(do="undo"))
-    Journal.open(path, about(labels))
+    Journal.open(path, header_of(labels))
     labels.write_text("id,cluster,confidence\na,0,1\n")
     with pytest.raises(InputError, match=r"other labels.*move it away"):
-        Journal.open(path, about(labels))
+        Journal.open(path, header_of(labels))
 
 
 def test_damage_before_the_last_line_is_refused_and_named(tmp_path):

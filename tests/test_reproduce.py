@@ -288,9 +288,9 @@ def test_mistakes_are_one_line(words, said, tmp_path, capsys, monkeypatch):
 def test_a_result_of_another_table_is_not_looked_at(tmp_path):
     (tmp_path / "cells").mkdir()
     (tmp_path / "cells" / "mnist-cpu-knn-seed0.json").write_text("{")
-    assert reproduce.stored("table1", "cpu", tmp_path, {}) == {}
+    assert reproduce.existing("table1", "cpu", tmp_path, {}) == {}
     with pytest.raises(InputError, match=r"mnist-cpu-knn-seed0.json: not a result"):
-        reproduce.stored("ablation", "cpu", tmp_path, {})
+        reproduce.existing("ablation", "cpu", tmp_path, {})
 
 
 @pytest.mark.filterwarnings("ignore::lsdc.errors.HealthWarning")

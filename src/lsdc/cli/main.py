@@ -49,9 +49,8 @@ def start(
         raise InputError(f"torchrun is for fit and predict only; run lsdc {context.invoked_subcommand} without it")
 
 
-USAGE: type[Exception] = typer.BadParameter.__mro__[2]  # the ClickException of the click that typer brings
-
-
+# the base of all usage errors; typer brings a click of its own, which may not be the one installed
+USAGE: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 MEMORY = "not enough memory; try a smaller batch_size, width or pool (--set)"
 
 

@@ -76,7 +76,7 @@ def reproduce(
     place = Place(root_of(data_root), out_, device or "auto", jobs)
     if name == "figures":
         pyplot()  # a missing library is reported before hours of work
-    data = reproducing.look(base, names, scale, place.root, samples)
+    data = reproducing.read_data(base, names, scale, place.root, samples)
     wanted = reproducing.grid(base, data, seeds, scale, samples, chosen)
     with _board() as board:
         watch = _watch(board, _plan([str(job.facts["variant"]) for job in wanted]))
@@ -146,7 +146,7 @@ def compare(
         n_clusters = clusters or dataset.n_clusters
         if n_clusters is None:
             raise InputError(f"--clusters is missing: {data} has no known number of classes")
-        wanted = comparing.look(source, dataset, asked, seeds, n_clusters, changes)
+        wanted = comparing.plan(source, dataset, asked, seeds, n_clusters, changes)
         with _board() as board:
             rows, state = comparing.compare(wanted, place, _watch(board))
     except InputError as error:

@@ -17,12 +17,12 @@ from scipy.io import loadmat
 from lsdc.data.arrays import check_indices
 from lsdc.data.budget import check_memory
 from lsdc.data.dataset import Dataset
-from lsdc.data.download import BROKEN, Source, content, fetch, find, verify
+from lsdc.data.download import BROKEN, OfficialFiles, content, fetch, find, verify
 from lsdc.errors import InputError
 
 Part = tuple[np.ndarray, np.ndarray]  # images, labels
 KRIZ = ("https://www.cs.toronto.edu/~kriz/",)
-MNIST = Source(
+MNIST = OfficialFiles(
     "mnist",
     {
         "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
@@ -33,7 +33,7 @@ MNIST = Source(
     ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"),
     also=(".", "MNIST/raw"),
 )
-CIFAR10 = Source(
+CIFAR10 = OfficialFiles(
     "cifar-10-batches-bin",
     {
         "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
@@ -47,7 +47,7 @@ CIFAR10 = Source(
     "cifar-10-binary.tar.gz",
     "c32a1d4ab5d03f1284b67883e8d87530",
 )
-CIFAR10_PYTHON = Source(
+CIFAR10_PYTHON = OfficialFiles(
     "cifar-10-batches-py",
     {
         "data_batch_1": "c99cafc152244af753f735de768cd75f",
@@ -62,14 +62,14 @@ CIFAR10_PYTHON = Source(
     "c58f30108f718f92721af3b95e74349a",
     pickled=True,
 )
-CIFAR100 = Source(
+CIFAR100 = OfficialFiles(
     "cifar-100-binary",
     {"train.bin": "6172c7755cfe09b2fe270c85cebc1b15", "test.bin": "4499cfba6c016c1be1438163640a0898"},
     KRIZ,
     "cifar-100-binary.tar.gz",
     "03b5dce01913d631647c71ecec9e9cb8",
 )
-CIFAR100_PYTHON = Source(
+CIFAR100_PYTHON = OfficialFiles(
     "cifar-100-python",
     {"train": "16019d7e3df5f24257cddd939b257f8d", "test": "f0ef6b0ae62326f3e7ffdfab6717acfc"},
     KRIZ,
@@ -78,7 +78,7 @@ CIFAR100_PYTHON = Source(
     also=(),  # a file named "train" may be anyone's
     pickled=True,
 )
-STL10 = Source(
+STL10 = OfficialFiles(
     "stl10_binary",
     {
         "train_X.bin": "918c2871b30a85fa023e0c44e0bee87f",
@@ -112,26 +112,26 @@ UNPICKLE = (
 )
 
 
-def mnist(root: Path, source: Source = MNIST) -> Dataset:
+def mnist(root: Path, source: OfficialFiles = MNIST) -> Dataset:
     """MNIST: 70,000 handwritten digits of 28x28 pixels (downloaded, 11 MB)."""
     files = _load(source, root, lambda name, found: read_idx(found, 3 if "idx3" in name else 1))
     X, y = _joined(source, _pairs(files), range(10))
     return Dataset("mnist", X, y, DIGITS, title="MNIST")
 
 
-def cifar10(root: Path, sources: tuple[Source, ...] = (CIFAR10, CIFAR10_PYTHON)) -> Dataset:
+def cifar10(root: Path, sources: tuple[OfficialFiles, ...] = (CIFAR10, CIFAR10_PYTHON)) -> Dataset:
     """CIFAR-10: 60,000 colour images of 32x32 pixels in 10 classes (downloaded, 162 MB)."""
     X, y = _cifar(root, sources, 1, "labels", range(10))
     return Dataset("cifar10", X, y, CIFAR10_CLASSES, title="CIFAR-10")
 
 
-def cifar100_20(root: Path, sources: tuple[Source, ...] = (CIFAR100, CIFAR100_PYTHON)) -> Dataset:
+def cifar100_20(root: Path, sources: tuple[OfficialFiles, ...] = (CIFAR100, CIFAR100_PYTHON)) -> Dataset:
     """CIFAR-100-20: 60,000 colour images of 32x32 pixels in 20 superclasses (downloaded, 161 MB)."""
     X, y = _cifar(root, sources, 2, "coarse_labels", range(20))
     return Dataset("cifar100-20", X, y, CIFAR100_SUPERCLASSES, title="CIFAR-100-20")
 
 
-def stl10(root: Path, source: Source = STL10) -> Dataset:
+def stl10(root: Path, source: OfficialFiles = STL10) -> Dataset:
     """STL-10: 13,000 colour images of 96x96 pixels in 10 classes, and 100,000 unlabelled ones (downloaded, 2.6 GB)."""
     files = _load(source, root, lambda name, found: read_stl(found) if "X" in name else found)
     X, y = _joined(source, _pairs(files), range(1, 11))
@@ -254,7 +254,7 @@ def _arrays(path: Path) -> dict[str, Any]:
         return {name: file[name] for name in file.files}
 
 
-def _load(source: Source, root: Path, parse: Callable[[str, np.ndarray], Any]) -> dict[Path, Any]:
+def _load(source: OfficialFiles, root: Path, parse: Callable[[str, np.ndarray], Any]) -> dict[Path, Any]:
     """The parsed files of a source, each checked against its md5."""
     folder, parts = fetch(source, root), {}
     for name, md5 in source.files.items():
@@ -278,7 +278,7 @@ def _pairs(files: dict[Path, np.ndarray]) -> dict[Path, Part]:
     return {y: (files[X], files[y]) for X, y in zip(paths[::2], paths[1::2], strict=True)}
 
 
-def _cifar(root: Path, sources: tuple[Source, ...], n_labels: int, key: str, labels: range) -> Part:
+def _cifar(root: Path, sources: tuple[OfficialFiles, ...], n_labels: int, key: str, labels: range) -> Part:
     """The version that is present, else the first one, downloaded."""
     source = next((source for source in sources if not source.missing(source.place(root))), sources[0])
     if source.pickled:
@@ -288,7 +288,7 @@ def _cifar(root: Path, sources: tuple[Source, ...], n_labels: int, key: str, lab
     return _joined(source, parts, labels)
 
 
-def _joined(source: Source, parts: dict[Path, Part], labels: range) -> Part:
+def _joined(source: OfficialFiles, parts: dict[Path, Part], labels: range) -> Part:
     """All images, and their labels counted from 0."""
     for path, (X, y) in parts.items():
         if len(X) != len(y):

@@ -57,7 +57,7 @@ def _formats() -> tuple[str, ...]:
     return tuple(name for name in (*FORMATS, "AVIF", "HEIF") if name in Image.OPEN)
 
 
-def look(file: Path) -> tuple[str, str]:
+def inspected(file: Path) -> tuple[str, str]:
     """The digest of a file and its pixel mode, "" if it is not an image."""
     digest = ""
     try:
@@ -73,7 +73,7 @@ def ends_of(file: Path) -> Range | None:
     """The smallest and largest value of an image without a fixed range."""
     try:
         with Image.open(file, formats=_formats()) as image, decoding.room(*image.size):
-            values = np.asarray(_plain(image))
+            values = np.asarray(_converted(image))
             return float(values.min()), float(values.max())
     except BROKEN:
         return None
@@ -100,7 +100,7 @@ def read_image(file: Path, size: int) -> np.ndarray | str:
             image.draft("RGB", (2 * size, 2 * size))  # JPEGs are decoded at a fraction of their size
             with decoding.room(*image.size):
                 image.load()
-                plain = _plain(_upright(image, _reduced(image, size)))
+                plain = _converted(_upright(image, _reduced(image, size)))
                 deep = image.mode in DEEP
     except BROKEN as error:
         needs = file.suffix.lower() in (".heic", ".heif") and "HEIF" not in _formats()
@@ -132,7 +132,7 @@ def _upright(source: Image.Image, image: Image.Image) -> Image.Image:
     return image
 
 
-def _plain(image: Image.Image) -> Image.Image:
+def _converted(image: Image.Image) -> Image.Image:
     """An image in RGB on an even background, or in floats where a pixel has more than 8 bits."""
     if image.mode.startswith(DEEP):
         values = np.asarray(image, np.float32)

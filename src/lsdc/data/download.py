@@ -38,7 +38,7 @@ BROKEN = (
 
 
 @dataclass(frozen=True)
-class Source:
+class OfficialFiles:
     """The files of a data set with the md5 of their unpacked bytes, and where to download them."""
 
     folder: str
@@ -97,7 +97,7 @@ def verify(found: np.ndarray, md5: str) -> None:
         raise ValueError(f"not the official file (md5 {digest} instead of {md5}, {len(found):,} bytes)")
 
 
-def fetch(source: Source, root: Path) -> Path:
+def fetch(source: OfficialFiles, root: Path) -> Path:
     """The folder with all files of a data set; missing ones are downloaded."""
     folder, name, new = root / source.folder, next(iter(source.files)), False
     try:
@@ -125,7 +125,7 @@ def fetch(source: Source, root: Path) -> Path:
     return folder
 
 
-def _progress(source: Source, folder: Path) -> Progress:
+def _progress(source: OfficialFiles, folder: Path) -> Progress:
     """A bar on a terminal, one line elsewhere."""
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -136,7 +136,7 @@ def _progress(source: Source, folder: Path) -> Progress:
     return Progress(text, *columns, console=console, transient=True, disable=not console.is_terminal)
 
 
-def _download(source: Source, name: str, stage: Path, bar: Progress) -> None:
+def _download(source: OfficialFiles, name: str, stage: Path, bar: Progress) -> None:
     """Download and check one file, or the archive with all of them, from the first mirror that has it."""
     target = stage.parent / source.archive if source.archive else stage / f"{name}.gz"
     for url in source.urls:
@@ -179,7 +179,7 @@ def _transfer(url: str, target: Path, timeout: float, bar: Progress) -> str:
     return digest.hexdigest()
 
 
-def _unpack(source: Source, archive: Path, stage: Path) -> None:
+def _unpack(source: OfficialFiles, archive: Path, stage: Path) -> None:
     """Extract the regular files with the expected names from an archive, and nothing else."""
     wanted = {f"{source.folder}/{name}": name for name in (*source.files, *source.extra)}
     with tarfile.open(archive) as tar:

@@ -12,7 +12,7 @@ import numpy as np
 from lsdc.data import cache
 from lsdc.data.cache import Rows, Watch, quiet
 from lsdc.data.dataset import Dataset, replaced
-from lsdc.data.decode import DEEP, Range, ends_of, look, pool, read_image, scaled
+from lsdc.data.decode import DEEP, Range, ends_of, inspected, pool, read_image, scaled
 from lsdc.data.spreadsheet import safe_path
 from lsdc.errors import InputError
 
@@ -69,7 +69,7 @@ def photos(files: Sequence[Path], span: Range | None = None, watch: Watch = quie
     watch("looking at files", 0, len(files))
     with pool() as run:
         for start in range(0, len(files), 1024):
-            for digest, mode in run(look, files[start : start + 1024]):
+            for digest, mode in run(inspected, files[start : start + 1024]):
                 digests.append(digest)
                 modes.append(mode)
             watch("looking at files", len(digests), len(files))
@@ -162,4 +162,4 @@ def refuse_bad(found: Photos, bad: dict[int, str]) -> None:
 
 
 def _first_deep(files: Sequence[Path]) -> Path:
-    return next(file for file in files if look(file)[1] in DEEP)
+    return next(file for file in files if inspected(file)[1] in DEEP)

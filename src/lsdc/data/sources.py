@@ -196,7 +196,7 @@ def _check_scale(spread: float, size: float, far: bool) -> None:
         raise InputError(f"X varies by only about {spread:.1g}, too little for single precision; scale it up")
 
 
-def describe(X: Any) -> Spec:
+def spec_of(X: Any) -> Spec:
     """Shape and scaling of X.
 
     Images are divided by their standard deviation and keep their zero, so that padding stays black. Vectors are

@@ -10,7 +10,7 @@ from lsdc.data.datasets import Dataset
 from lsdc.errors import InputError, printable
 from lsdc.experiments.engine import Place, State, Watch, run_table
 from lsdc.experiments.job import Job, Source, vectors_or_images
-from lsdc.experiments.results import described
+from lsdc.experiments.results import data_facts
 from lsdc.experiments.table import BASE, SCORED, UNLABELLED, Row, noted, summarise, write
 
 
@@ -43,7 +43,7 @@ def job(source: Source, method: str, n_clusters: int, seed: int, changes: Mappin
     )
 
 
-def look(
+def plan(
     source: Source,
     dataset: Dataset,
     methods: Sequence[str],
@@ -53,7 +53,7 @@ def look(
 ) -> Comparison:
     """Everything to run on a data set, checked before it runs; K-means is always among the methods."""
     wanted = methods if BASE in methods else [*methods, BASE]
-    about = described(dataset, vectors_or_images(dataset))
+    about = data_facts(dataset, vectors_or_images(dataset))
     jobs = [job(source, m, n_clusters, seed, (changes or {}).get(m)) for seed in range(seeds) for m in wanted]
     for each in jobs[: len(wanted)]:
         each.check(about)

@@ -12,7 +12,7 @@ from sklearn.preprocessing import normalize
 from lsdc.data.dataset import Reading
 from lsdc.data.datasets import Dataset
 from lsdc.data.files import open_data
-from lsdc.data.sources import Data, describe, flat
+from lsdc.data.sources import Data, flat, spec_of
 from lsdc.errors import InputError, Unsuitable
 from lsdc.experiments import measure, results, sharing
 from lsdc.experiments.measure import Monitor
@@ -132,7 +132,7 @@ class Job:
         """Run the job, resuming an interrupted run of it, and write its file."""
         dataset, known = self.source.open(root), environment()
         inputs = vectors_or_images(dataset)
-        about = results.described(dataset, inputs)
+        about = results.data_facts(dataset, inputs)
         model = self.build().set_params(device=device)
         run, settings = sharing.SharingRun(self.folder(out)), results.settings_of(model, about)
         resume = results.is_interrupted(run, model, settings, about)
@@ -171,5 +171,5 @@ class Job:
 
 def directions(X: Any, seed: int) -> np.ndarray:
     """Samples by their angle in the inputs' leading directions: where LSD-C looks for neighbours of documents."""
-    data = Data(X, describe(X))
+    data = Data(X, spec_of(X))
     return normalize(flat(data) @ leading_directions(data, seed).numpy())  # type: ignore[no-any-return]

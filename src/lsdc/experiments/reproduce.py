@@ -14,7 +14,7 @@ from lsdc.experiments.paper import TABLES, VARIANTS, belongs, changes, check_dat
 from lsdc.experiments.recipes import SCALES, merged, recipe
 from lsdc.experiments.table import SCORED, Row, noted, summarise, write
 
-Abouts = Mapping[str, dict[str, Any]]  # what is known of each data set (``results.described``)
+Abouts = Mapping[str, dict[str, Any]]  # what is known of each data set (``results.data_facts``)
 COLUMNS = ("data", *SCORED, "published")
 SHORT = ("data", "method", "ACC % (n)", "worst", "published")  # for a terminal
 MANY = 20_000  # samples beyond which K-means has only 5 starts, as each takes long
@@ -62,7 +62,7 @@ def parts(name: str) -> dict[str, Any] | None:
     return {**given, "seed": int(given["seed"]), "samples": int(given["samples"]) if given["samples"] else None}
 
 
-def look(name: str, datasets: Sequence[str], scale: str, root: Path, samples: int | None = None) -> Abouts:
+def read_data(name: str, datasets: Sequence[str], scale: str, root: Path, samples: int | None = None) -> Abouts:
     """Facts about a table's data sets, all of which are read before anything runs."""
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
@@ -78,7 +78,7 @@ def _about(source: Source, root: Path) -> dict[str, Any]:
     dataset = source.open(root)
     if dataset.y is None:
         raise InputError(f"{source.data}: has no labels to measure against")
-    return results.described(dataset, vectors_or_images(dataset))
+    return results.data_facts(dataset, vectors_or_images(dataset))
 
 
 def grid(
@@ -102,11 +102,11 @@ def reproduce(
         raise InputError(f"nothing to run: table {name} has none of these methods on {', '.join(abouts)}")
     keys = {each.name: each.pretext(abouts[each.source.data]) for each in jobs}
     now = {each.name: abouts[each.source.data] for each in jobs}
-    found = stored(name, scale, place.out, now, tuple(abouts))
+    found = existing(name, scale, place.out, now, tuple(abouts))
     rows: list[Row] = []
 
-    def written(results: Sequence[dict[str, Any]], state: State) -> None:
-        rows[:] = rows_of(name, scale, results, tuple(abouts))
+    def written(finished: Sequence[dict[str, Any]], state: State) -> None:
+        rows[:] = rows_of(name, scale, finished, tuple(abouts))
         facts = {"table": name, "scale": scale, **state.ends}
         write(place.out / f"{name}-{scale}", title_of(name, scale), COLUMNS, rows, state.notes, facts)
 
@@ -114,7 +114,7 @@ def reproduce(
     return rows, run_table(jobs, found, place, written, asked=asked, keys=keys, watch=watch)
 
 
-def stored(name: str, scale: str, out: Path, now: Abouts, asked: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+def existing(name: str, scale: str, out: Path, now: Abouts, asked: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
     """The results of a table below ``out``, whichever call made them, if their settings are current.
 
     Data sets in ``now`` are compared with it; for others, what their files say is taken.

@@ -60,7 +60,7 @@ class Result(BaseModel):
         return self
 
 
-def described(dataset: Dataset, inputs: Any) -> dict[str, Any]:
+def data_facts(dataset: Dataset, inputs: Any) -> dict[str, Any]:
     """What settings depend on, and what identifies a data set; labels count, as they decide the scores."""
     labels = None if dataset.y is None else hashlib.sha256(np.asarray(dataset.y, np.int64).tobytes()).hexdigest()[:16]
     return {

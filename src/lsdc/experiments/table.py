@@ -101,8 +101,12 @@ def below(rows: Sequence[Row]) -> list[str]:
     return [f"{note}: {', '.join(found)}" for note, found in methods.items() if found]
 
 
-def _mean(values: Sequence[float], unit: int = 1, digits: int = 2) -> str:
-    return f"{unit * statistics.fmean(values):.{digits}f}" if values else "-"
+def _mean(values: Sequence[float], digits: int = 2) -> str:
+    return f"{statistics.fmean(values):.{digits}f}" if values else "-"
+
+
+def _percent(shares: Sequence[float]) -> str:
+    return _mean([100 * share for share in shares], digits=1)
 
 
 def _time(seconds: Sequence[float]) -> str:
@@ -114,8 +118,8 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
     "method": lambda row: row.method,
     "ACC % (n)": lambda row: row.measured,
     "worst": lambda row: f"{100 * min(row.scores['acc']):.1f}",
-    "NMI": lambda row: _mean(row.scores["nmi"], 100, 1),
-    "ARI": lambda row: _mean(row.scores["ari"], 100, 1),
+    "NMI": lambda row: _percent(row.scores["nmi"]),
+    "ARI": lambda row: _percent(row.scores["ari"]),
     "silhouette, own (n)": lambda row: f"{_mean(row.scores.get('silhouette', ()))} ({row.n})",
     "on inputs": lambda row: _mean(row.scores.get("silhouette_inputs", ())),
     "stability": lambda row: "-" if row.stability is None else f"{row.stability:.2f}",

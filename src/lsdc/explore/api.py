@@ -105,7 +105,7 @@ def _looking(app: FastAPI, session: Session) -> None:
     @app.get("/api/state")
     def state() -> Answer:
         """The current clusters: sizes, names, typical samples; what can be undone; what is still being computed."""
-        return Answer(described(session))
+        return Answer(state_of(session))
 
     @app.get("/api/samples")
     def listed(
@@ -168,7 +168,7 @@ def _looking(app: FastAPI, session: Session) -> None:
         return Response(content, media_type="application/octet-stream")
 
 
-def described(session: Session) -> dict[str, Any]:
+def state_of(session: Session) -> dict[str, Any]:
     """The state as the page shows it."""
     version, history = session.now
     state, confidence = history.state, session.confidence
@@ -198,8 +198,8 @@ def described(session: Session) -> dict[str, Any]:
         "kind": session.samples.kind,
         "clusters": clusters,
         "outliers": int((state.labels == OUTLIER).sum()),
-        "undo": history.done[-1].said if history.done else None,
-        "redo": history.undone[-1].said if history.undone else None,
+        "undo": history.done[-1].in_words if history.done else None,
+        "redo": history.undone[-1].in_words if history.undone else None,
         "data": {"is": session.data.is_, "why": session.data.why},
         "map": {"is": session.map.is_, "why": session.map.why},
     }
@@ -216,7 +216,7 @@ def _changing(app: FastAPI, session: Session) -> None:
         """Apply an edit and return the new state. An edit of an older version is refused."""
         wanted = session.halved(wish.edit.cluster) if isinstance(wish.edit, Halve) else wish.edit
         session.edit(wish.version, wanted)
-        return Answer(described(session))
+        return Answer(state_of(session))
 
     @app.post("/api/export")
     def save() -> Answer:

@@ -10,7 +10,7 @@ import torch
 from lsdc.data.dataset import Dataset
 from lsdc.errors import InputError
 from lsdc.explore.edits import OUTLIER, Move, Name, Outlier, initial, replayed
-from lsdc.explore.journal import NAME, Journal, about
+from lsdc.explore.journal import NAME, Journal, header_of
 from lsdc.explore.refine import Corrections, corrections, refined
 from lsdc.methods import load
 from lsdc.methods.base import best_two
@@ -32,7 +32,7 @@ def refine_run(
 ) -> Result:
     """Teach a run's model the corrections in its journal, and write the new run."""
     ids, labels, _ = run.read_labels()
-    _, edits = Journal.open(run.path / NAME, about(run.path / "labels.csv"))
+    _, edits = Journal.open(run.path / NAME, header_of(run.path / "labels.csv"))
     history = replayed(initial(labels, config["params"]["n_clusters"]), edits)
     try:
         given = corrections(history)
@@ -64,7 +64,7 @@ def refine_run(
 
 def carry_over(new: Run, given: Corrections, labels: np.ndarray) -> None:
     """Carry over what the model has not learnt: names, outliers, and moves it did not follow."""
-    journal, _ = Journal.open(new.path / NAME, about(new.path / "labels.csv"))
+    journal, _ = Journal.open(new.path / NAME, header_of(new.path / "labels.csv"))
     for cluster, name in sorted(given.names.items()):
         journal.append(Name(do="name", cluster=cluster, name=name))
     wanted = given.labels.numpy()

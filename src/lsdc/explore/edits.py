@@ -163,7 +163,7 @@ def _merged(state: State, cluster: int, into: int) -> State:
     return replace(_labelled(state, np.flatnonzero(state.labels == cluster), into), clusters=rest, names=names)
 
 
-def said(state: State, edit: Correction) -> str:
+def in_words(state: State, edit: Correction) -> str:
     """What a correction does, in a few words."""
     match edit:
         case Name():
@@ -183,11 +183,11 @@ def _counted(samples: list[int]) -> str:
     return f"{len(samples):,} sample{'s' * (len(samples) > 1)}"
 
 
-class Done(NamedTuple):
+class Step(NamedTuple):
     """A correction, and what it did in a few words."""
 
     edit: Correction
-    said: str
+    in_words: str
 
 
 @dataclass(frozen=True)
@@ -196,8 +196,8 @@ class History:
 
     base: State
     state: State
-    done: tuple[Done, ...] = ()
-    undone: tuple[Done, ...] = ()
+    done: tuple[Step, ...] = ()
+    undone: tuple[Step, ...] = ()
 
     def then(self, edit: Any) -> "History":
         """The history after one more edit."""
@@ -212,7 +212,7 @@ class History:
                 raise InputError("there is nothing to redo")
             last = self.undone[-1]
             return replace(self, state=applied(self.state, last.edit), done=(*self.done, last), undone=self.undone[:-1])
-        step = Done(edit, said(self.state, edit))
+        step = Step(edit, in_words(self.state, edit))
         return replace(self, state=applied(self.state, edit), done=(*self.done, step), undone=())
 
 

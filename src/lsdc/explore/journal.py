@@ -20,7 +20,7 @@ NAME = "edits.jsonl"
 FORMAT = 1
 
 
-def about(labels: Path) -> dict[str, Any]:
+def header_of(labels: Path) -> dict[str, Any]:
     """The first line of a journal: which labels its changes apply to."""
     return {"lsdc": "edits", "format": FORMAT, "labels": hashlib.sha256(labels.read_bytes()).hexdigest()[:16]}
 

@@ -14,7 +14,7 @@ from lsdc.errors import InputError
 from lsdc.explore import export, features
 from lsdc.explore.edits import History, Split, State, initial, replayed
 from lsdc.explore.features import Places
-from lsdc.explore.journal import NAME, Journal, about
+from lsdc.explore.journal import NAME, Journal, header_of
 from lsdc.explore.samples import Samples
 from lsdc.methods import load
 from lsdc.runs.atomic import write_atomic
@@ -49,8 +49,8 @@ class Session:
         self.run, self.config, self._read = run, config, read
         ids, labels, self.confidence = run.read_labels()
         self.samples = Samples(ids)
-        self._about = about(run.path / "labels.csv")
-        self.journal, edits = Journal.open(run.path / NAME, self._about)
+        self._header = header_of(run.path / "labels.csv")
+        self.journal, edits = Journal.open(run.path / NAME, self._header)
         try:
             history = replayed(initial(labels, config["params"]["n_clusters"]), edits)
         except InputError as error:
@@ -122,7 +122,7 @@ class Session:
 
     def work(self) -> None:
         """Read the data, then compute features and a map; failures are shown on the page."""
-        self.laid_out = features.kept(self.run.path, self._about["labels"], len(self.samples.ids))
+        self.laid_out = features.kept(self.run.path, self._header["labels"], len(self.samples.ids))
         if self.laid_out is not None:
             self.map = Status("ready")
         dataset = self._data()
@@ -150,7 +150,7 @@ class Session:
             f = features.directions(load(self.run.path, device="cpu").transform(dataset))
             self.laid_out = Places(f, features.mapped(f))
             self.map = Status("ready")
-            features.keep(self.run.path, self._about["labels"], self.laid_out)
+            features.keep(self.run.path, self._header["labels"], self.laid_out)
         except InputError as error:
             self.map = Status("missing", str(error))
         except Exception as error:

@@ -196,7 +196,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         folder = (
             Run.of(run, resume) if parallel.rank() == 0 else None
         )  # the first process writes the run for all of them
-        seed = self._seed(folder.stored("seed") if folder and folder.resuming else None)
+        seed = self._seed(folder.config("seed") if folder and folder.resuming else None)
         self.seed_ = int(parallel.say(str(seed).encode()))
         prepared = self._prepare(settings, self.seed_)
         with folder.alone() if folder else nullcontext():
@@ -269,7 +269,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
     def _start(self, folder: Run, data: Data, more: Data | None) -> None:
         """Create the run folder, or check that it belongs to these settings and this data."""
         check_names(self)
-        before = folder.stored("data") if folder.resuming else {}
+        before = folder.config("data") if folder.resuming else {}
         content = {"n": len(data), "shape": list(data.spec.shape), "digest": digest(data.X)}
         content |= {"pretext_n": len(more), "pretext_digest": digest(more.X)} if more else {}
         content |= {name: old for name, old in before.items() if same_data(old, str(content.get(name)))}
@@ -347,7 +347,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             if X.shape[0] < 2:
                 raise InputError("X has 1 sample; clustering needs at least 2")
             self.n_features_in_ = int(np.prod(shape))
-            self.spec_ = sources.describe(X)
+            self.spec_ = sources.spec_of(X)
         elif shape != self.spec_.shape:
             raise InputError(f"X has samples of shape {shape}, but the model was fitted on {self.spec_.shape}")
         return Data(X, self.spec_)

@@ -177,7 +177,7 @@ def retries_of(facts: Facts) -> list[str]:
 def settings_of(config: dict[str, Any]) -> list[tuple[str, str]]:
     """Method, seed, parameters and resolved settings, one line each."""
     rows = [("method", str(config["method"])), ("seed", str(config["seed"]))]
-    return rows + [(name, _plain(value)) for name, value in _flat(config["settings"])]
+    return rows + [(name, _shown(value)) for name, value in _flat(config["settings"])]
 
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -187,5 +187,5 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     return rows
 
 
-def _plain(value: Any) -> str:
+def _shown(value: Any) -> str:
     return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -21,7 +21,7 @@ MOST_ROWS = 30  # of a table of clusters
 EVERY = 10.0  # seconds between lines where the output is not a terminal
 
 
-def describe(record: dict[str, Any]) -> str:
+def figures_of(record: dict[str, Any]) -> str:
     """The few figures of an epoch that a person follows."""
     parts = [f"loss {record['loss']:.4f}"]
     if "accuracy" in record:
@@ -90,7 +90,7 @@ class Live:
         if step.record is None:
             self.bars.update(task, completed=step.epoch - 1 + step.step / step.steps, left=left)
             return
-        figures, last = describe(step.record), step.epoch == step.epochs
+        figures, last = figures_of(step.record), step.epoch == step.epochs
         self.bars.update(task, completed=step.epoch, epoch=step.epoch, figures=figures, left="" if last else left)
         if self.bars.disable and (last or time.monotonic() - self.said > EVERY):
             self.said = time.monotonic()
@@ -142,7 +142,7 @@ class Board:
                 self._show(name, step)
 
     def _show(self, name: str, step: Step) -> None:
-        figures = f"{step.stage} · {describe(step.record)}" if step.record else step.stage
+        figures = f"{step.stage} · {figures_of(step.record)}" if step.record else step.stage
         epoch = step.epoch if step.record else step.epoch - 1
         self.bars.update(self.tasks[name], completed=epoch, total=max(step.epochs, 1), figures=figures)
         if step.record and time.monotonic() - self.said.get(name, 0.0) > 6 * EVERY:

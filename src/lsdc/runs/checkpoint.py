@@ -84,9 +84,9 @@ class Checkpoint:
         groups = {"weights": self.weights, "optimizer": self.optimizer, "sums": self.sums}
         tensors = {f"{kind}/{name}": tensor for kind, group in groups.items() for name, tensor in group.items()}
         best = min(self.history, key=lambda record: float(record["loss"]), default=None)
-        about = {"format": FORMAT, "history": self.history, "step": self.step, "seconds": self.seconds}
-        about |= {"retries": self.retries, "best": best and {"epoch": best["epoch"], "loss": best["loss"]}}
-        return tensors_to_bytes(tensors, {**header, **about})
+        state = {"format": FORMAT, "history": self.history, "step": self.step, "seconds": self.seconds}
+        state |= {"retries": self.retries, "best": best and {"epoch": best["epoch"], "loss": best["loss"]}}
+        return tensors_to_bytes(tensors, {**header, **state})
 
     @classmethod
     def from_bytes(cls, content: bytes) -> tuple["Checkpoint", dict[str, Any]]:

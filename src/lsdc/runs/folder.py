@@ -94,7 +94,7 @@ class Run:
             return cls.resume(resume)
         return run if run is None or isinstance(run, Run) else cls.create(run)
 
-    def stored(self, name: str) -> Any:
+    def config(self, name: str) -> Any:
         """An entry of config.json, such as the ``seed`` the run was started with or its ``data``."""
         return self.read_json("config.json").get(name)
 
@@ -102,13 +102,13 @@ class Run:
         """Create the folder and write config.json, or check that this is the run to resume."""
         self.bind({**settings, "data": content})
         if self.resuming:
-            if self.stored("fingerprint") != self.fingerprint:
+            if self.config("fingerprint") != self.fingerprint:
                 raise InputError(f"{self.path}: started with other settings or data; use --overwrite to start over")
         else:
             self._check_place()  # again, as the first check was made without the lock
             self._clear()
-            described = {**settings, "params": params, "data": {**self.source, **content}}
-            self.write_json("config.json", {**described, "fingerprint": self.fingerprint})
+            config = {**settings, "params": params, "data": {**self.source, **content}}
+            self.write_json("config.json", {**config, "fingerprint": self.fingerprint})
         self.write_json("environment.json", environment())
         self.began()
 

@@ -18,7 +18,7 @@ Number = Annotated[int, Field(ge=-(2**63), lt=2**63)] | float | bool
 Share = Annotated[float, Field(ge=0, le=1.001)]  # a mean may round up
 
 
-class Record(BaseModel):
+class EpochRecord(BaseModel):
     """The record of one epoch: typed where other code computes with it, any plain JSON elsewhere."""
 
     model_config = ConfigDict(extra="allow", strict=True)
@@ -36,7 +36,7 @@ class Record(BaseModel):
     density: float = 0.0
 
 
-RECORDS = TypeAdapter(list[Record])
+RECORDS = TypeAdapter(list[EpochRecord])
 
 
 def plain_file(path: Path) -> Path:
