@@ -13,9 +13,7 @@ class Interrupt:
     """Within this context a signal is only noted in ``asked``; ``finish`` then does what it would have done."""
 
     def __init__(self, wanted: bool = True) -> None:
-        in_charge = (
-            threading.current_thread() is threading.main_thread()
-        )  # the only thread where Python handles signals
+        in_charge = threading.current_thread() is threading.main_thread()  # Python handles signals only there
         self.signals = (signal.SIGINT, signal.SIGTERM) if wanted and in_charge else ()
         self.asked: int | None = None
         self.before: dict[int, Handler] = {}

@@ -49,7 +49,7 @@ def predict(
         from lsdc.data.files import open_data
         from lsdc.data.summary import about_reading
         from lsdc.methods import load, read_config
-        from lsdc.methods.base import best_two
+        from lsdc.methods.assignment import best_two
         from lsdc.runs.atomic import write_atomic
         from lsdc.runs.folder import Run
         from lsdc.runs.labels import labels_csv

@@ -25,12 +25,7 @@ if TYPE_CHECKING:
     from lsdc.experiments.table import Row
     from lsdc.report.terminal import Board
 
-NAMES = (
-    "table1",
-    "reuters",
-    "ablation",
-    "ablation-extra",
-)  # a copy of the names in experiments.paper, which imports PyTorch
+NAMES = ("table1", "reuters", "ablation", "ablation-extra")  # as in experiments.paper, which imports PyTorch
 JobsOption = Annotated[
     int | None,
     typer.Option("--jobs", "-j", min=1, help="fits to run at a time (default: one per GPU, or one per core)"),

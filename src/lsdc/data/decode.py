@@ -18,14 +18,7 @@ from PIL.Image import Transpose as Turn
 from lsdc.data.budget import Decoding
 from lsdc.errors import reason
 
-FORMATS = (
-    "PNG",
-    "JPEG",
-    "BMP",
-    "GIF",
-    "WEBP",
-    "TIFF",
-)  # whatever the file name says; EPS, for one, would run a program
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF")  # whatever the name says; EPS would run a program
 BROKEN = (OSError, SyntaxError, ValueError, Image.DecompressionBombError, struct.error, zlib.error)
 DEEP = ("I", "F")  # grey values without a fixed range: 32-bit integers and floats
 GREY = 128  # behind transparent pixels: neither black nor white drawings vanish on it
@@ -40,9 +33,7 @@ decoding = Decoding()
 def pool() -> Iterator[Callable[[Callable[[Path], Any], Sequence[Path]], list[Any]]]:
     """Run a function over files on all cores; Pillow decodes and scales without holding the GIL."""
     with warnings.catch_warnings(), ThreadPoolExecutor() as workers:
-        warnings.filterwarnings(
-            "ignore", module="PIL"
-        )  # about odd metadata, and about sizes that are still within our limit
+        warnings.filterwarnings("ignore", module="PIL")  # about odd metadata, and sizes within our limit
         yield lambda function, files: list(workers.map(function, files))
 
 
@@ -119,10 +110,8 @@ def read_image(file: Path, size: int) -> np.ndarray | str:
 def _reduced(image: Image.Image, size: int) -> Image.Image:
     """A large image at a whole fraction of its size, before any conversion copies it."""
     factor = min(image.size) // (4 * size)
-    plain = (
-        image.mode in ("RGB", "RGBA", "L", "CMYK") and "transparency" not in image.info
-    )  # whose transparent colour must not be mixed
-    return image.reduce(factor) if factor > 1 and plain else image
+    mixes = image.mode in ("RGB", "RGBA", "L", "CMYK") and "transparency" not in image.info  # unlike a palette
+    return image.reduce(factor) if factor > 1 and mixes else image
 
 
 def _upright(source: Image.Image, image: Image.Image) -> Image.Image:

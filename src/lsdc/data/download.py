@@ -27,14 +27,7 @@ from lsdc.interrupt import Interrupt
 
 OFFLINE = "LSDC_OFFLINE"  # set to any value, it forbids downloads
 CHUNK = 2**18
-BROKEN = (
-    OSError,
-    ValueError,
-    EOFError,
-    HTTPException,
-    zlib.error,
-    tarfile.TarError,
-)  # what a bad network, disk or file raises
+BROKEN = (OSError, ValueError, EOFError, HTTPException, zlib.error, tarfile.TarError)  # a bad network, disk or file
 
 
 @dataclass(frozen=True)

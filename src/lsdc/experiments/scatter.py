@@ -10,12 +10,7 @@ from lsdc.experiments.figures import BLUE, GREY, ORANGE, STYLE, as_bytes, pyplot
 from lsdc.experiments.table import BASE, BELOW, BELOW_OWN, Row
 from lsdc.runs.atomic import write_atomic
 
-PLACES = (
-    (8, 4),
-    (8, -10),
-    (-8, 4),
-    (-8, -10),
-)  # offsets of a name from its ring, in points: the first free one is used
+PLACES = ((8, 4), (8, -10), (-8, 4), (-8, -10))  # of a name, in points from its ring: the first free one is used
 
 
 def against_time(rows: Sequence[Row], title: str, file: Path) -> Path:

@@ -13,7 +13,7 @@ from lsdc.explore.edits import OUTLIER, Move, Name, Outlier, initial, replayed
 from lsdc.explore.journal import NAME, Journal, header_of
 from lsdc.explore.refine import Corrections, corrections, refined
 from lsdc.methods import load
-from lsdc.methods.base import best_two
+from lsdc.methods.assignment import best_two
 from lsdc.runs.folder import Run
 from lsdc.training.loop import Context, Progress
 

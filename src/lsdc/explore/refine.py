@@ -68,9 +68,7 @@ def corrections(history: History) -> Corrections:
     moved &= labels != OUTLIER
     before = history.base.labels
     stayed = [before[(labels == i) & ~moved] for i in range(len(kept))]
-    sources = tuple(
-        tuple(np.unique(rows).tolist()) for rows in stayed
-    )  # empty if all its samples were moved there by hand
+    sources = tuple(tuple(np.unique(rows).tolist()) for rows in stayed)  # empty if all were moved there by hand
     names = {place[cluster]: name for cluster, name in state.names.items() if cluster in place}
     was, is_, by_hand = (torch.from_numpy(part) for part in (before, labels, moved))
     return Corrections(was, is_, by_hand, sources, names)

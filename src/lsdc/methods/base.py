@@ -5,14 +5,13 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from lsdc import parallel
@@ -21,9 +20,11 @@ from lsdc.data.datasets import Dataset
 from lsdc.data.names import Names, name_clusters, numbered
 from lsdc.data.sources import Data, Spec
 from lsdc.data.texts import TfIdf, are_texts
-from lsdc.errors import Diverged, HealthWarning, InputError, NotNumbers, Unsuitable, shown
+from lsdc.errors import Diverged, HealthWarning, InputError, Unsuitable
+from lsdc.methods.assignment import Assigned, best_two, joined
 from lsdc.methods.choosing import AUTO, Suggestion, suggest
 from lsdc.methods.saving import as_json, check_names, digest, same_data, write_model
+from lsdc.methods.validation import check_result, check_vectors, seed_of, whole_number
 from lsdc.runs.folder import Run
 from lsdc.training import device as devices
 from lsdc.training.health import Record, clusters_alive
@@ -36,32 +37,6 @@ KINDS = ("images", "dense vectors", "sparse vectors", "texts")
 Arrays = Iterator[tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 
-class Assigned(NamedTuple):
-    """The cluster and runner-up of each sample with their probabilities, and the number of clusters."""
-
-    labels: NDArray[np.int64]
-    confidence: NDArray[np.float32]
-    second: NDArray[np.int64]
-    second_confidence: NDArray[np.float32]
-    n_clusters: int
-
-    def more(self) -> dict[str, list[Any]]:
-        """Further columns of labels.csv."""
-        if self.n_clusters < 2:
-            return {}
-        return {"second": self.second.tolist(), "second_confidence": self.second_confidence.tolist()}
-
-
-def best_two(p: NDArray[np.float32], sound: Any = True) -> Assigned:
-    """The two likeliest clusters from probabilities (n, K); samples that are not ``sound`` get a probability of NaN."""
-    labels, rows = p.argmax(1), np.arange(len(p))
-    rest = p.copy()
-    rest[rows, labels] = -1
-    second = rest.argmax(1)
-    confidence, runner_up = (np.where(sound, p[rows, best], np.float32(np.nan)) for best in (labels, second))
-    return Assigned(labels.astype(np.int64), confidence, second.astype(np.int64), runner_up, p.shape[1])
-
-
 class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Validation, prediction, saving and the run folder; a method adds ``_fit``, ``_outputs``, settings and state.
 
@@ -70,13 +45,9 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
 
     method: ClassVar[str]
     settings: ClassVar[type[Frozen]]  # everything that decides a fit except the seed, with every "auto" replaced
-    finds_n_clusters: ClassVar[bool] = (
-        False  # whether n_clusters may be None, because the method finds a number by itself
-    )
+    finds_n_clusters: ClassVar[bool] = False  # whether n_clusters may be None: the method then finds a number
     takes: ClassVar[tuple[str, ...]] = KINDS
-    behaviour: ClassVar[int] = (
-        1  # incremented when the same settings give other results, so that old runs are not resumed
-    )
+    behaviour: ClassVar[int] = 1  # incremented when the same settings give other results; older runs are not resumed
     n_clusters: Any
     random_state: Any
     device: str
@@ -193,10 +164,8 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         settings = self._resolve(data.spec.shape, len(data), sp.issparse(data.X))
         self.settings_, self._fitted = settings.model_dump(mode="json"), as_json(self.get_params())
         device, n_workers = devices.choose(self.device), int(self.n_workers)
-        folder = (
-            Run.of(run, resume) if parallel.rank() == 0 else None
-        )  # the first process writes the run for all of them
-        seed = self._seed(folder.config("seed") if folder and folder.resuming else None)
+        folder = Run.of(run, resume) if parallel.rank() == 0 else None  # the first process writes for all of them
+        seed = seed_of(self.random_state, folder.config("seed") if folder and folder.resuming else None)
         self.seed_ = int(parallel.say(str(seed).encode()))
         prepared = self._prepare(settings, self.seed_)
         with folder.alone() if folder else nullcontext():
@@ -261,10 +230,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
 
         Samples whose features are not finite get a probability of NaN.
         """
-        parts = [best_two(p, np.isfinite(f).all(1)) for f, p in self._outputs(data)]
-        labels, confidence, second, runner_up, n_clusters = zip(*parts, strict=True)
-        first = np.concatenate(labels), np.concatenate(confidence)
-        return Assigned(*first, np.concatenate(second), np.concatenate(runner_up), n_clusters[0])
+        return joined([best_two(p, np.isfinite(f).all(1)) for f, p in self._outputs(data)])
 
     def _start(self, folder: Run, data: Data, more: Data | None) -> None:
         """Create the run folder, or check that it belongs to these settings and this data."""
@@ -288,7 +254,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         check_is_fitted(self)
         with plain_torch():
             found = self._assigned(self._data(X, reset=False))
-        _check_result(found.confidence)
+        check_result(found.confidence)
         return found.labels
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
@@ -310,7 +276,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         check_is_fitted(self)
         with plain_torch():
             result = np.concatenate([outputs[which] for outputs in self._outputs(self._data(X, reset=False))])
-        _check_result(result)
+        check_result(result)
         return result
 
     def save(self, path: Path_) -> None:
@@ -341,7 +307,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             X = sources.check_images(X)
             self.__dict__.pop("feature_names_in_", None)
         else:
-            X = self._vectors(X, reset)
+            X = check_vectors(self, X, reset)
         shape = sources.sample_shape(X)
         if reset:
             if X.shape[0] < 2:
@@ -352,60 +318,9 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             raise InputError(f"X has samples of shape {shape}, but the model was fitted on {self.spec_.shape}")
         return Data(X, self.spec_)
 
-    def _vectors(self, X: Any, reset: bool) -> Any:
-        """Vectors, checked by scikit-learn's rules; an error about NaN or infinity names the row."""
-        if not reset and self.spec_.is_image:
-            raise InputError(f"X has two dimensions, but the model was fitted on images of shape {self.spec_.shape}")
-        least = 2 if reset else 1
-        if getattr(X, "ndim", 2) == 1:
-            shapes = "(-1, 1) for a single feature, (1, -1) for a single sample"
-            raise InputError(f"X has one dimension. Expected 2D array, got 1D array. Reshape your data: {shapes}")
-        kinds = {getattr(kind, "kind", "") for kind in getattr(X, "dtypes", [getattr(X, "dtype", None)])}
-        if kinds & {"m", "M"}:
-            raise InputError("X contains dates or times; convert them to numbers first")
-        options: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": False, "ensure_min_samples": least}
-        try:
-            X = validate_data(self, X, reset=reset, **options)
-        except (ValueError, TypeError) as error:
-            message = " ".join(str(error).split())
-            kind = NotNumbers if isinstance(error, TypeError) else InputError
-            raise kind(message if message.startswith("X ") else f"X cannot be used: {message}") from error
-        if X.dtype.kind not in "buif":
-            raise NotNumbers(f"X contains {X.dtype}; convert it to numbers first")
-        sources.check_finite(X)
-        return X
-
-    def _seed(self, stored: Any) -> int:
-        """The integer given as ``random_state``, else the resumed run's seed, else one drawn at random."""
-        if isinstance(self.random_state, (int, np.integer)) and not isinstance(self.random_state, bool):
-            return int(self.random_state)
-        if isinstance(stored, int):
-            return stored
-        try:
-            return int(check_random_state(self.random_state).randint(2**31))
-        except ValueError:
-            message = f"random_state must be None, a whole number or a RandomState, got {self.random_state!r}"
-            raise InputError(message) from None
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = "sparse vectors" in self.takes
         tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
-
-
-def _check_result(result: NDArray[np.float32]) -> None:
-    """Refuse results (one row per sample) that are not finite."""
-    if not np.isfinite(result).all():
-        row = int(np.flatnonzero(~np.isfinite(result.reshape(len(result), -1)).all(1))[0])
-        raise InputError(f"X in row {row} (counting from 0), or the model, is too extreme to give a finite result")
-
-
-def whole_number(name: str, value: Any, least: int = 1, most: int = 2**40) -> int:
-    """A count given as an argument, or an ``InputError`` that names it."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, got {shown(value)}")
-    if value > most:
-        raise InputError(f"{name} must be at most {most}, got {shown(value)}")
-    return int(value)

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from lsdc.data.sources import Data, flat
 from lsdc.errors import InputError
-from lsdc.methods.base import Arrays, Estimator, whole_number
+from lsdc.methods.base import Arrays, Estimator
 from lsdc.methods.saving import check_tensors
+from lsdc.methods.validation import whole_number
 from lsdc.nn.centres import centre_logits
 from lsdc.training.loop import Context
 from lsdc.training.plan import Frozen

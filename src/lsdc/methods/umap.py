@@ -15,8 +15,9 @@ from torch import Tensor
 from lsdc.data.sources import Data
 from lsdc.errors import InputError, Unsuitable
 from lsdc.functional import nearest_among
-from lsdc.methods.base import Arrays, Estimator, whole_number
+from lsdc.methods.base import Arrays, Estimator
 from lsdc.methods.saving import check_tensors
+from lsdc.methods.validation import whole_number
 from lsdc.training.loop import Context
 from lsdc.training.plan import Frozen
 from lsdc.training.rng import derive

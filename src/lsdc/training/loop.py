@@ -118,9 +118,7 @@ def train(
     with Interrupt(wanted=context.keeper is not None or parallel.is_member()) as interrupt:
         while len(stage.history) < plan.epochs:
             if stage.is_done(prepare):
-                collapsed = has_collapsed(
-                    stage.history
-                )  # labels of a collapsed stage never change, which must not count as done
+                collapsed = has_collapsed(stage.history)  # then labels never change, which must not count as done
                 if collapsed and stage.retry(f"done, but collapsed in epoch {len(stage.history)}"):
                     continue
                 break
@@ -224,9 +222,7 @@ class Stage:
             return False
         started = time.perf_counter()
         done = prepare(self.history)
-        parallel.spread(
-            [*self.module.parameters(), *self.module.buffers()]
-        )  # rounding must not drive the processes apart
+        parallel.spread([*self.module.parameters(), *self.module.buffers()])  # rounding must not part them
         self.seconds = time.perf_counter() - started
         return parallel.any_of(done)
 
