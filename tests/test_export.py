@@ -10,7 +10,7 @@ from PIL import Image
 
 from lsdc import FINCH, LSDC, InputError, KMeans, ProgressBar, load
 from lsdc.cli.export import safe_name
-from lsdc.methods.base import best_two
+from lsdc.methods.assignment import best_two
 from lsdc.methods.onnx import export_onnx
 from lsdc.report.estimate import Clock, planned
 from lsdc.training.loop import Progress

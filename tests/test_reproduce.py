@@ -402,16 +402,17 @@ def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path, capsys):
 
 
 def test_the_run_of_another_time_is_not_gone_on_with(finished, tmp_path):
-    out = tmp_path / "out"
-    shutil.copytree(finished / "runs", out / "runs")
-    config = out / "runs" / "two-moons-cpu-lsdc-seed0" / "config.json"
-    config.write_text(config.read_text().replace('"behaviour": 2', '"behaviour": 1'))
-    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 1, "--out", out) == 0
-    first, again = (
-        json.loads((place / "cells" / "two-moons-cpu-lsdc-seed0.json").read_text()) for place in (finished, out)
+    each = job(
+        reproduce.read_data("table1", ["two-moons"], "cpu", tmp_path)["two-moons"], "two-moons", "lsdc", "cpu", 0
     )
-    assert first["sizes"] == again["sizes"]
-    assert '"behaviour": 2' in config.read_text()
+    shutil.copytree(each.folder(finished), each.folder(tmp_path))
+    config = each.folder(tmp_path) / "config.json"
+    today = config.read_text()
+    old = today.replace(f'"behaviour": {LSDC.behaviour}', f'"behaviour": {LSDC.behaviour - 1}')
+    assert old != today
+    config.write_text(old)
+    assert each.work(tmp_path, tmp_path, "cpu")["sizes"] == each.read(finished)["sizes"]
+    assert config.read_text() == today
 
 
 def test_two_processes_do_not_work_on_one_cell(tmp_path):
@@ -431,7 +432,7 @@ def test_what_cannot_take_the_data_is_named_in_the_table_and_alone_refused(tmp_p
     X = sp.csc_matrix(np.random.default_rng(0).poisson(0.3, size=(200, 20)).astype(float))
     (tmp_path / "reuters10k").mkdir()
     scipy.io.savemat(tmp_path / "reuters10k" / "reuters10k.mat", {"X": X, "Y": np.arange(200)[None] % 4})
-    words = ("reproduce", "table1", "--datasets", "reuters10k", "--seeds", 2, "--jobs", 1, "--data-root", tmp_path)
+    words = ("reproduce", "table1", "--datasets", "reuters10k", "--seeds", 1, "--jobs", 1, "--data-root", tmp_path)
     assert call(*words, "--methods", "kmeans,jule", "--out", tmp_path / "both") == 0
     said = "jule takes images and dense vectors, not sparse vectors; methods that do: lsdc"
     assert capsys.readouterr().err.count(f"left out: reuters10k-cpu-jule: {said}") == 1
