@@ -101,7 +101,8 @@ def test_networks_go_to_onnx_with_their_scaling(shape, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     X = np.random.default_rng(0).normal(50, 10, shape).astype(np.float32)
     X[::2] += 60
-    model = LSDC(2, epochs=1, n_init=2, pretext_plan={"epochs": 1} if len(shape) > 2 else None, random_state=0).fit(X)
+    few = {"width": 0.1, "pretext_plan": {"epochs": 1}} if len(shape) > 2 else {}
+    model = LSDC(2, epochs=1, n_init=2, random_state=0, **few).fit(X)
     assert export_onnx(model, tmp_path / "m.onnx") <= 1e-4
     x = X[:7, None] if len(shape) > 2 else X[:7]
     p, _ = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"x": x})
