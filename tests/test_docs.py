@@ -32,3 +32,15 @@ def test_the_method_of_the_example_works(tmp_path, monkeypatch):
 def test_every_method_has_a_row():
     rows = (DOCS / "methods.md").read_text()
     assert all(f"| `{name}` |" in rows for name in METHODS)
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "paper-to-code.md"])
+def test_files_and_names_that_a_page_points_to_are_there(page):
+    package = Path(lsdc.__file__).parent
+    spans = re.findall(r"`([\w/]+\.py)(?:: ([\w.]+))?", (DOCS / page).read_text())
+    found = [(path, name) for path, name in spans if "NAME" not in path and not path.startswith("test_")]
+    assert len(found) > 20
+    for path, name in found:
+        (file,) = [each for each in package.rglob(path.split("/")[-1]) if each.as_posix().endswith(f"/{path}")][:1]
+        last = name.split(".")[-1]
+        assert not last or re.search(rf"(?:def|class) {last}\b|^{last}\b.* = ", file.read_text(), re.M), (path, name)

@@ -12,7 +12,7 @@ def look_again(run: "Run", dataset: "Dataset", model: Any, asked: bool) -> list[
 
     The pixels of colour images say too little about what they show, so those are skipped.
     """
-    from lsdc.methods.beside import beside_kmeans
+    from lsdc.methods.against_kmeans import beside_kmeans
     from lsdc.methods.choosing import LEAST, doubts, features, near_duplicates
 
     data = model._data(dataset, reset=False)

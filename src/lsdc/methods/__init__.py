@@ -23,7 +23,7 @@ from lsdc.methods.vade import VaDE
 from lsdc.runs.folder import Run
 from lsdc.runs.tensors import read_tensors
 from lsdc.runs.untrusted import contained
-from lsdc.training.surroundings import plain_torch
+from lsdc.training.modes import default_modes
 
 METHODS: dict[str, type[Estimator]] = {
     "lsdc": LSDC,
@@ -57,13 +57,13 @@ def load(path: str | os.PathLike[str], **params: Any) -> Estimator:
         raise InputError(
             f"{file}: has model format {shown(header.get('format'))}, but this version reads only up to {FORMAT}"
         )
-    with plain_torch():
+    with default_modes():
         return read_model(METHODS, file, tensors, header, params)
 
 
 def suggest_k(X: Any) -> Suggestion:
     """Estimate how many clusters X has, as ``n_clusters="auto"`` does; X is anything that ``fit`` accepts."""
-    with plain_torch():
+    with default_modes():
         return suggest(KMeans()._data(X, reset=True))
 
 

@@ -29,8 +29,8 @@ from lsdc.runs.folder import Run
 from lsdc.training import device as devices
 from lsdc.training.health import Record, clusters_alive
 from lsdc.training.loop import Context, Progress
+from lsdc.training.modes import default_modes
 from lsdc.training.plan import Frozen, validated
-from lsdc.training.surroundings import plain_torch
 
 Path_ = str | os.PathLike[str]
 KINDS = ("images", "dense vectors", "sparse vectors", "texts")
@@ -146,7 +146,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         watch = callback or monitor or (lambda progress: None)
         before = dict(self.__dict__)
         try:
-            with plain_torch():
+            with default_modes():
                 self._fit_checked(X, run, resume, watch)
         except BaseException:  # a refused or interrupted fit leaves the estimator as it was
             self.__dict__.clear()
@@ -252,7 +252,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each sample; works on new samples too."""
         check_is_fitted(self)
-        with plain_torch():
+        with default_modes():
             found = self._assigned(self._data(X, reset=False))
         check_result(found.confidence)
         return found.labels
@@ -274,7 +274,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
 
     def _collected(self, X: Any, which: int) -> NDArray[np.float32]:
         check_is_fitted(self)
-        with plain_torch():
+        with default_modes():
             result = np.concatenate([outputs[which] for outputs in self._outputs(self._data(X, reset=False))])
         check_result(result)
         return result

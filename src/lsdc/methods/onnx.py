@@ -19,7 +19,7 @@ from lsdc.methods.deep import DeepEstimator
 from lsdc.methods.kmeans import KMeans
 from lsdc.nn.centres import centre_logits
 from lsdc.runs.atomic import write_atomic
-from lsdc.training.surroundings import plain_torch
+from lsdc.training.modes import default_modes
 
 TOLERANCE = 1e-4
 CHECKED = 64  # samples
@@ -56,7 +56,7 @@ def export_onnx(model: Estimator, path: str | os.PathLike[str], data: Data | Non
     if not isinstance(model, (DeepEstimator, KMeans)):
         raise InputError(f"{model.method} cannot be exported to ONNX, because it compares with every training sample")
     content, x = _converted(model), _samples(model, data)
-    with plain_torch():
+    with default_modes():
         f, p = (np.concatenate(parts) for parts in zip(*model._outputs(Data(x, model.spec_)), strict=True))
     pairs = zip((p, f), _by_onnxruntime(content, x), strict=True)
     apart = max(float(np.abs(a - b).max() / max(1.0, float(np.abs(a).max()))) for a, b in pairs)

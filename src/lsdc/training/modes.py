@@ -7,7 +7,7 @@ import torch
 
 
 @contextmanager
-def plain_torch() -> Iterator[None]:
+def default_modes() -> Iterator[None]:
     """Gradients on, single precision, no autocast, whatever the caller has set; restored afterwards."""
     dtype = torch.get_default_dtype()
     with ExitStack() as stack:

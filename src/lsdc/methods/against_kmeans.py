@@ -12,7 +12,7 @@ from lsdc.functional import nearest
 from lsdc.methods.base import Estimator
 from lsdc.methods.graph import Fixed
 from lsdc.nn.projection import FEW_FEATURES
-from lsdc.training.surroundings import plain_torch
+from lsdc.training.modes import default_modes
 
 SAMPLES = 5_000
 NEIGHBOURS = 10
@@ -57,7 +57,7 @@ def beside_kmeans(model: Estimator, data: Data) -> Beside | None:
     if n <= NEIGHBOURS or k < 2 or n < k or model.method == "kmeans":
         return None
     rows = np.sort(np.random.default_rng(0).permutation(n)[:SAMPLES])
-    with plain_torch():
+    with default_modes():
         f = np.concatenate([features for features, _ in model._outputs(Data(data.X[rows], data.spec))])
     if not np.isfinite(f).all() or not f.var():
         return None
