@@ -412,7 +412,7 @@ def test_the_run_of_another_time_is_not_gone_on_with(finished, tmp_path):
     assert old != today
     config.write_text(old)
     assert each.work(tmp_path, tmp_path, "cpu")["sizes"] == each.read(finished)["sizes"]
-    assert config.read_text() == today
+    assert json.loads(config.read_text())["behaviour"] == LSDC.behaviour
 
 
 def test_two_processes_do_not_work_on_one_cell(tmp_path):

@@ -59,7 +59,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         said = "no lsdc header" if isinstance(error, KeyError) else reason(error)
         raise InputError(f"{path}: not a file written by lsdc, or truncated ({said})") from None
     if not isinstance(header, dict):
-        raise InputError(f"{path}: not a file written by lsdc (its header is no object)")
+        raise InputError(f"{path}: not a file written by lsdc (its header is not a JSON object)")
     return tensors, header
 
 
