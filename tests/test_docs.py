@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -305,3 +306,15 @@ def test_the_site_asks_nobody_for_anything(tmp_path):
             page.name
         )
         assert "<p>- " not in text
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "paper-to-code.md"])
+def test_files_and_names_that_a_page_points_to_are_there(page):
+    package = Path(lsdc.__file__).parent
+    spans = re.findall(r"`([\w/]+\.py)(?:: ([\w.]+))?", (DOCS / page).read_text())
+    found = [(path, name) for path, name in spans if "NAME" not in path and not path.startswith("test_")]
+    assert len(found) > 20
+    for path, name in found:
+        (file,) = [each for each in package.rglob(path.split("/")[-1]) if each.as_posix().endswith(f"/{path}")][:1]
+        last = name.split(".")[-1]
+        assert not last or re.search(rf"(?:def|class) {last}\b|^{last}\b.* = ", file.read_text(), re.M), (path, name)

@@ -122,7 +122,7 @@ def test_an_encoder_that_moved_or_changed(place, tmp_path):
     moved = inside("predict", "run", "photos", "--encoder", "net.onnx", cwd=mine)
     assert moved.stdout == (mine / "run" / "labels.csv").read_text()
     network(mine / "net.onnx", meta={"mean": "0.4"})
-    refused(inside("predict", "run", "photos", "--encoder", "net.onnx", cwd=mine), "not the encoder the run was made")
+    refused(inside("predict", "run", "photos", "--encoder", "net.onnx", cwd=mine), "not the encoder the run was fitted")
 
 
 @pytest.mark.parametrize(
@@ -169,19 +169,19 @@ def bad_networks(folder):
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["--encoder", "text.onnx"], ["text.onnx: not an ONNX file"]),
+        (["--encoder", "text.onnx"], ["text.onnx: not a usable ONNX file"]),
         (["--encoder", "gone.onnx"], ["gone.onnx: no such file"]),
         (["--encoder", "vector.onnx"], ["takes x: tensor(float) of (n, 7)", "(n, 3, h, w)"]),
-        (["--encoder", "nan.onnx", "--encoder-set", "output=w"], ["not finite (NaN)"]),
+        (["--encoder", "nan.onnx", "--encoder-set", "output=w"], ["NaN or infinite features"]),
         (["--encoder", "nan.onnx", "--encoder-set", "output=q"], ["no output 'q'; it has y, z, w"]),
         (["--encoder", "nan.onnx", "--encoder-set", "size=32"], ["takes images of 16 x 16, not size=32"]),
         (["--encoder", "nan.onnx", "--encoder-set", "size=1"], ["size='1'", "8 to 4096"]),
-        (["--encoder", "nan.onnx", "--encoder-set", "colour=1"], ["unknown setting of an encoder 'colour'"]),
+        (["--encoder", "nan.onnx", "--encoder-set", "colour=1"], ["unknown encoder setting 'colour'"]),
         (["--encoder", "nan.onnx", "--encoder-set", "std"], ["KEY=VALUE"]),
-        (["--encoder", "someone/some-model"], ["someone/some-model", "Hugging Face hub", "say where its folder is"]),
+        (["--encoder", "someone/some-model"], ["someone/some-model", "Hugging Face hub", "give its folder"]),
         (["--encoder", "wordllama:x"], ["encodes texts, not images", "--text-encoder"]),
         (["--encoder", "magic:x"], ["unknown kind of encoder 'magic'"]),
-        (["--text-encoder", "wordllama"], ["--text-encoder is for texts", "holds images"]),
+        (["--text-encoder", "wordllama"], ["--text-encoder is for texts", "contains images"]),
         (["--text-encoder", "wordllama", "--encoder", "nan.onnx"], ["give one of them"]),
     ],
 )
@@ -192,7 +192,7 @@ def test_bad_encoders_are_said_in_one_line(place, words, parts):
 
 
 def test_vectors_are_not_encoded(tmp_path):
-    with pytest.raises(InputError, match="--encoder is for images, and this holds vectors"):
+    with pytest.raises(InputError, match="--encoder is for images, but this contains vectors"):
         open_data("blobs", encoder="net.onnx")
 
 
@@ -263,7 +263,7 @@ def test_a_cache_that_is_damaged_or_cannot_be_written(tmp_path, monkeypatch):
         cache.kept("y", 40, rows, 16)
     monkeypatch.setenv("LSDC_CACHE", str(tmp_path))
     monkeypatch.setattr("lsdc.data.budget.shutil.disk_usage", lambda folder: shutil._ntuple_diskusage(9, 9, 100))
-    with pytest.raises(InputError, match="640 bytes are needed there and 100 are free"):
+    with pytest.raises(InputError, match="640 bytes of disk space, and 100 are free"):
         cache.kept("z", 40, rows, 16)
 
 

@@ -15,7 +15,7 @@ from lsdc.errors import InputError
 from lsdc.explore import features
 from lsdc.explore.edits import Name, Undo, initial, replayed
 from lsdc.explore.guard import hosts_of
-from lsdc.explore.journal import Journal, about
+from lsdc.explore.journal import Journal, header_of
 from lsdc.runs.folder import Run
 
 N = len(NAMES)
@@ -199,7 +199,7 @@ def test_undo_and_redo(client):
     assert state(client)["redo"] == "merge cluster 0 into cluster 1"
     assert change(client, do="redo").json()["clusters"] == merged["clusters"]
     assert change(client, do="redo").status_code == 400
-    assert "nothing to do again" in change(client, do="redo").json()["message"]
+    assert "nothing to redo" in change(client, do="redo").json()["message"]
 
 
 def test_a_stale_edit_is_refused_with_a_reason(client):
@@ -324,7 +324,7 @@ def test_whatever_is_asked_the_answer_is_no_failure_and_the_journal_tells_the_st
             body = {**one, "version": now} if isinstance(one, dict) and one.get("version") == "now" else one
             response = client.post("/api/edits", json=body)
         assert response.status_code in (200, 400, 404, 405, 409, 422), response.text
-    _, edits = Journal.open(run / "edits.jsonl", about(run / "labels.csv"))
+    _, edits = Journal.open(run / "edits.jsonl", header_of(run / "labels.csv"))
     _, labels, _ = Run.open(run).read_labels()
     told = replayed(initial(labels, 3), edits).state
     content = client.get("/api/labels").content

@@ -14,7 +14,7 @@ from lsdc.data.sources import Data
 from lsdc.errors import InputError
 from lsdc.functional import graph_information, pair_likelihood, walk
 from lsdc.methods import graph, graph_network
-from lsdc.methods.beside import beside_kmeans
+from lsdc.methods.against_kmeans import beside_kmeans
 from lsdc.methods.graph_network import Encoder
 from lsdc.methods.lsdc import Settings
 from lsdc.metrics import clustering_accuracy

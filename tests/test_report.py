@@ -321,7 +321,7 @@ def test_runs_are_compared_by_the_ids_of_their_samples(fitted):
     assert "ARI 1.000, NMI 1.000" in text
     assert "puts 100% of them" in text
     labels.write_text("\n".join([head, *(f"other-{row}" for row in rows)]) + "\n")
-    refused(inside("report", "one", "two", cwd=fitted), "no sample in common")
+    refused(inside("report", "one", "two", cwd=fitted), "no samples in common")
     labels.write_text("\n".join([head, *[rows[0]] * 90]) + "\n")
     refused(inside("report", "one", "two", cwd=fitted), "two", "same id")
 

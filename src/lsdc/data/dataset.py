@@ -1,4 +1,4 @@
-"""What a data set is: samples, what is known about them, and how they were read."""
+"""A data set: samples, what is known about them, and how they were read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -11,9 +11,9 @@ from lsdc.errors import InputError
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file or folder is to be read; what is not said here is found out.
+    """How to read a file or folder; whatever is left out is worked out from the data.
 
-    ``matched`` is set where the columns are those of a run: names then decide over places, and the id may be missing.
+    ``matched`` is set where the columns are those of a run: they are then found by name, and the id may be missing.
     """
 
     image_size: int = 32
@@ -22,16 +22,16 @@ class Reading:
     drop: tuple[str, ...] = ()
     id_column: str | None = None
     array: str | None = None  # of an archive
-    image_range: tuple[float, float] | None = None  # of images whose values have no fixed range
+    image_range: tuple[float, float] | None = None  # for images without a fixed range of values
     encoder: str | None = None  # of images
     text_encoder: str | None = None
     encoder_settings: Mapping[str, Any] = field(default_factory=dict)
-    encoder_digest: str | None = None  # what the encoder must be, where a run knows it
+    encoder_digest: str | None = None  # which encoder it must be, if a run knows
     matched: bool = False
 
 
 def recalled(stored: Mapping[str, Any]) -> Reading:
-    """The reading that a run's config has."""
+    """The reading stored in a run's config."""
     found: dict[str, Any] = {f.name: stored[f.name] for f in fields(Reading) if stored.get(f.name) is not None}
     if "text_encoder" in found:
         found.pop("columns", None)  # runs of before have the column of texts there, which holds no numbers
@@ -41,7 +41,7 @@ def recalled(stored: Mapping[str, Any]) -> Reading:
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a table were taken for."""
+    """How the columns of a table are used."""
 
     features: tuple[str, ...]
     id: str | None = None
@@ -51,7 +51,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How X was made by an encoder: what it is called, what was given with it, and a digest of its weights."""
+    """The encoder that made X: its name, its settings, and a digest of its weights."""
 
     name: str
     settings: Mapping[str, Any]
@@ -60,7 +60,7 @@ class Encoding:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Samples ``X``; ``y`` is there for evaluation only, if at all; ``ids`` name the samples.
+    """Samples ``X`` with their ``ids``; labels ``y``, if any, are for evaluation only.
 
     ``title`` is the name shown to people; ``unlabelled`` are further samples for the pretext alone. ``columns`` and
     ``notes`` say how a file was read.
@@ -76,13 +76,13 @@ class Dataset:
     columns: Columns | None = None
     notes: tuple[str, ...] = ()
     image_range: tuple[float, float] | None = None
-    skipped: tuple[tuple[str, str], ...] = ()  # files that were left out, and why
-    samples: Any = None  # what X was made of by an encoder, for people to see: texts, photos or images
+    skipped: tuple[tuple[str, str], ...] = ()  # files left out, and why
+    samples: Any = None  # what an encoder made X from, to show to people: texts, photos or images
     encoder: Encoding | None = None
 
     @property
     def n_clusters(self) -> int | None:
-        """The number of classes, if it is known."""
+        """The number of classes, if known."""
         return len(self.class_names) or None
 
 
@@ -92,16 +92,16 @@ def of_texts(dataset: Dataset) -> bool:
 
 
 def of_photos(dataset: Dataset) -> bool:
-    """Whether the samples are colour images of a folder, as they are."""
+    """Whether the samples are the pixels of a folder of colour images."""
     return dataset.encoder is None and dataset.ids is not None and getattr(dataset.X, "ndim", 0) == 4
 
 
 def replaced(dataset: Dataset, X: Any, bad: Mapping[int, str], **others: Any) -> Dataset:
-    """A data set with another X, which lacks the samples that could not be read."""
+    """A data set with another X, without the samples that could not be read."""
     ids = dataset.ids
     if bad and ids is not None:
         if len(bad) == len(ids):
-            rest = f"; nor are the {len(bad) - 1} others" if len(bad) > 1 else ""
+            rest = f"; the other {len(bad) - 1} cannot be read either" if len(bad) > 1 else ""
             raise InputError(f"{dataset.name}: {ids[min(bad)]}: {bad[min(bad)]}{rest}")
         skipped = (*dataset.skipped, *((str(ids[i]), why) for i, why in bad.items()))
         ids = [name for i, name in enumerate(ids) if i not in bad]
@@ -110,7 +110,7 @@ def replaced(dataset: Dataset, X: Any, bad: Mapping[int, str], **others: Any) ->
 
 
 def kept(reading: Reading, dataset: Dataset) -> dict[str, Any]:
-    """A reading for a run's config, with the columns that were found: the same file is read the same way again."""
+    """A reading for a run's config, with the columns as found, so that the file is read the same way again."""
     content: dict[str, Any] = {"image_size": reading.image_size, "column": reading.column}
     if dataset.columns and not of_texts(dataset):
         content["columns"] = list(dataset.columns.features)
@@ -127,7 +127,7 @@ def kept(reading: Reading, dataset: Dataset) -> dict[str, Any]:
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:
-    """Names of columns for people, cut if there are many."""
+    """Column names for people, shortened if there are many."""
     shown = [name if name.strip() else "(unnamed)" for name in names]
     if len(shown) <= most:
         return ", ".join(shown)

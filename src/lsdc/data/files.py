@@ -1,4 +1,4 @@
-"""People's own files as data sets: arrays, tables of numbers, texts, and folders of images."""
+"""Your own files as data sets: arrays, tables, texts, and folders of images."""
 
 import difflib
 import json
@@ -47,8 +47,8 @@ def _read(name: str, root: str | Path, reading: Reading, watch: Watch) -> Datase
         raise InputError(f"{name}: not a plain file")
     if path.suffix.lower() not in READERS:
         raise InputError(
-            f"{name}: cannot read {path.suffix or 'a file without ending'}; "
-            f"known are {', '.join(READERS)}, images and folders of images"
+            f"{name}: cannot read {path.suffix or 'a file without an ending'}; "
+            f"supported are {', '.join(READERS)}, images and folders of images"
         )
     try:
         return READERS[path.suffix.lower()](path, reading)
@@ -57,7 +57,7 @@ def _read(name: str, root: str | Path, reading: Reading, watch: Watch) -> Datase
 
 
 def _check_options(name: str, reading: Reading) -> None:
-    """Refuse options that say nothing about this kind of data; those of a run may meet another kind."""
+    """Refuse options that do not apply to this kind of data; those stored in a run may meet another kind."""
     ending = Path(name).suffix.lower()
     if not reading.matched and (reading.columns or reading.drop or reading.id_column) and ending not in TABLES:
         raise InputError(f"{name}: --columns, --drop and --id-column are for tables ({', '.join(TABLES)})")
@@ -68,13 +68,13 @@ def _check_options(name: str, reading: Reading) -> None:
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a text file; only line ends end them, unlike ``splitlines``."""
+    """The lines of a text file, split at newlines only, unlike ``splitlines``."""
     with path.open(encoding="utf-8-sig") as file:
         return [line.rstrip("\n") for line in file]
 
 
 def read_txt(path: Path, reading: Reading) -> Dataset:
-    """One text a line."""
+    """One text per line."""
     lines = _lines(path)
     if not any(line.strip() for line in lines):
         raise InputError(f"{path}: is empty")
@@ -82,7 +82,7 @@ def read_txt(path: Path, reading: Reading) -> Dataset:
 
 
 def read_jsonl(path: Path, reading: Reading) -> Dataset:
-    """One JSON object a line, its text under ``text`` (or the name given)."""
+    """One JSON object per line, with its text under ``text`` (or the name given)."""
     texts, ids = [], []
     field = reading.column or "text"
     for number, line in enumerate(_lines(path), start=1):
@@ -95,7 +95,7 @@ def read_jsonl(path: Path, reading: Reading) -> Dataset:
             texts.append(item[field])
             ids.append(item.get("id", number))
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise InputError(f"{path}: line {number} is not a JSON object with a text {field!r}") from None
+            raise InputError(f"{path}: line {number} is not a JSON object with a text field {field!r}") from None
     if not texts:
         raise InputError(f"{path}: is empty")
     return Dataset(str(path), texts, ids=ids)

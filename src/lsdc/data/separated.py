@@ -1,4 +1,4 @@
-"""CSV files as tables: which character separates the cells, and whether there is a header."""
+"""CSV files as tables: finds the separator and the header."""
 
 import csv
 from collections import Counter
@@ -11,12 +11,12 @@ from lsdc.data.tables import DECIMAL_COMMA, Table, as_dataset
 from lsdc.errors import InputError
 
 SEPARATORS = ",;\t"
-SAMPLE = 200  # lines by which the separator is chosen
+SAMPLE = 200  # lines that decide the separator
 Rows = list[tuple[int, list[str]]]  # a line number and its cells
 
 
 def read_csv(path: Path, reading: Reading) -> Dataset:
-    """A table of numbers, or of texts if it has a column ``text`` (or the one named).
+    """A table of numbers, or of texts if it has a column ``text`` (or the column named).
 
     A column ``id`` names the rows, a column ``label`` or ``y`` is kept for evaluation.
     """
@@ -26,10 +26,10 @@ def read_csv(path: Path, reading: Reading) -> Dataset:
     first = rows[0][1]
     header, notes = _is_header(first, separator), list[str]()
     if not header and len(first) > 2 and first == [str(i) for i in range(len(first))]:
-        header, notes = True, ["line 1 (0, 1, 2, ...) is taken as the header that pandas writes, not as a sample"]
+        header, notes = True, ["line 1 (0, 1, 2, ...) is read as a header written by pandas, not as a sample"]
     names = rows.pop(0)[1] if header else [str(i) for i in range(len(first))]
     if twice := [name for name, times in Counter(names).items() if times > 1]:
-        raise InputError(f"{path}: the column {twice[0]!r} is there twice")
+        raise InputError(f"{path}: the column {twice[0]!r} appears twice")
     for number, row in rows:
         if len(row) != len(names):
             raise InputError(f"{path}: line {number} has {len(row)} columns, the first has {len(names)}")
@@ -39,7 +39,7 @@ def read_csv(path: Path, reading: Reading) -> Dataset:
 
 
 def cells(path: Path) -> tuple[Rows, str]:
-    """The rows of a file that are not blank, each with its line, and what separates their cells."""
+    """The rows of a file that are not blank, each with its line number, and the separator."""
     csv.field_size_limit(2**30)
     with path.open(newline="", encoding="utf-8-sig") as file:
         separator = _separator(list(islice(file, SAMPLE)))
@@ -50,21 +50,21 @@ def cells(path: Path) -> tuple[Rows, str]:
             for row in reader:
                 if row:
                     rows.append((before + 1, row))
-                before = reader.line_num  # a cell may have several lines: the row begins after the last one
+                before = reader.line_num  # a cell may span lines: the row begins after the previous one
         except csv.Error as error:
             raise InputError(f"{path}: not a CSV file ({error})") from None
     return rows, separator
 
 
 def _separator(lines: list[str]) -> str:
-    """The one that cuts all lines into the same number of cells, most of them numbers; else what line 1 has most of."""
+    """The separator that gives all lines equally many cells, mostly numbers; else the most frequent in line 1."""
     best, most = "", (0.0, 0)
     for separator in SEPARATORS:
         try:
             rows = [row for row in csv.reader(lines, delimiter=separator) if row]
         except csv.Error:
             continue
-        rows = rows[:-1] if len(lines) == SAMPLE and len(rows) > 1 else rows  # the last one may be cut short
+        rows = rows[:-1] if len(lines) == SAMPLE and len(rows) > 1 else rows  # the last row may be incomplete
         widths = {len(row) for row in rows}
         if len(widths) == 1 and widths != {1}:
             everything = [cell for row in rows for cell in row]
@@ -78,7 +78,7 @@ def _is_numeric(cell: str, separator: str) -> bool:
 
 
 def _is_header(first: list[str], separator: str) -> bool:
-    """Whether the first row names the columns: it has words, or is the 0, 1, 2, ... of pandas behind a blank."""
+    """Whether the first row names the columns: it has words, or is pandas' blank followed by 0, 1, 2, ..."""
     if not all(_is_numeric(cell, separator) or not cell.strip() for cell in first):
         return True
     return len(first) > 1 and first == ["", *(str(i) for i in range(len(first) - 1))]

@@ -15,7 +15,7 @@ LONGEST_TEXT = 20_000
 
 
 class Samples:
-    """The samples of a run: always their ids, and once the data is read whatever can be shown of them."""
+    """The samples of a run: their ids, and once the data is read, pictures and texts."""
 
     def __init__(self, ids: list[str]) -> None:
         self.ids = ids
@@ -29,14 +29,14 @@ class Samples:
         return self._seen.kind
 
     def show(self, dataset: Dataset) -> None:
-        """The data has been read: pictures and texts can be shown from now on."""
+        """Take in the data, so that pictures and texts can be shown."""
         found = seen(dataset)
         if found.texts:
             self._words = [f"{name}\n{text}".casefold() for name, text in zip(self.ids, found.texts, strict=True)]
         self._data, self._seen = dataset, found
 
     def found(self, rows: np.ndarray, wanted: str) -> np.ndarray:
-        """Those of the rows whose name or text holds what is looked for, in any case."""
+        """The rows whose name or text contains ``wanted``, ignoring case."""
         wanted = wanted.casefold().strip()
         return np.array([i for i in rows if wanted in self._words[i]], np.int64) if wanted else rows
 

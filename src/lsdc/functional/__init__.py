@@ -1,6 +1,6 @@
 """The paper as pure functions of tensors. ``docs/paper-to-code.md`` maps its equations to these names.
 
-So are the methods it compares with, a module each.
+The methods it compares with have one module each.
 """
 
 from lsdc.functional.composition import COMPOSITIONS, cutmix, mixup, none, ricap

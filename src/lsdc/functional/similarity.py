@@ -1,4 +1,4 @@
-"""Who belongs together: the pairwise labels of section 3.2 (table 1 of the paper).
+"""The pairwise labels of section 3.2 (table 1 of the paper): who belongs together.
 
 Each function takes features ``f`` (N, D) and returns the adjacency matrix ``A`` (N, N) of 0 and 1 in the
 dtype of ``f``: symmetric, with ones on the diagonal, and without a gradient. Rows are handled in blocks, so
@@ -35,12 +35,12 @@ def _squared_distances(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _own(values: Tensor, rows: slice) -> Tensor:
-    """The entries of a block of rows that belong to the samples themselves, as a view."""
+    """The diagonal entries of a block of rows, as a view."""
     return values[:, rows].diagonal()
 
 
 def _centred(f: Tensor) -> Tensor:
-    """Distances do not change under a shift, but rounding errors shrink with the norms."""
+    """Centred features: distances stay the same, but rounding errors shrink with the norms."""
     return f - f.mean(0, keepdim=True)
 
 
@@ -62,7 +62,7 @@ def cosine_scores(f: Tensor) -> Tensor:
 def sne_scores(f: Tensor, temperature: float = 1.0) -> Tensor:
     """The logarithm of (p_j|i + p_i|j) / 2, p_j|i a Gaussian neighbour probability; of a sample with itself -inf.
 
-    In logarithms, as far pairs differ long after their probabilities are 0.
+    In logarithms, as distant pairs still differ when their probabilities underflow to 0.
     """
     f = _centred(_prepare(f))
 
@@ -181,7 +181,7 @@ def diffusion(f: Tensor, k: int, alpha: float = 0.99, rows: int | None = None) -
         _own(visits, block).fill_(0)
         reach, columns = visits.topk(k, dim=1, sorted=False)
         itself = torch.arange(block.start, block.stop, device=f.device)[:, None]
-        return torch.where(reach > 0, columns, itself)  # no path: nobody but itself
+        return torch.where(reach > 0, columns, itself)  # without a path, only itself
 
     return _connect_nearest(best_reached, f, rows or n)
 

@@ -1,4 +1,4 @@
-"""A card for each cluster: how large, how sure, what sets it apart, and samples from the typical to the doubtful."""
+"""A card for each cluster: its size and confidence, what sets it apart, and samples from typical to doubtful."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,7 @@ from lsdc.report.figures import Histogram, histogram
 from lsdc.report.outputs import Outputs
 from lsdc.report.pictures import Pictures
 
-MOST = 100  # cards; the smallest clusters of more than that stand in a table
+MOST = 100  # cards; beyond that, the smallest clusters go into a table
 IMAGES = 300  # on all cards together: each is a few thousand bytes of the page
 EACH = 6  # samples of a kind at most
 TEXTS = 3
@@ -26,7 +26,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample: its id, confidence, the cluster it could also be of, and what is shown of it."""
+    """One sample: its id, confidence and runner-up cluster, and what is shown of it."""
 
     id: str
     confidence: float
@@ -54,7 +54,7 @@ class Card:
 
 
 def each_of(facts: Facts, dataset: Dataset | None) -> int:
-    """How many samples of a kind a card has room for."""
+    """How many samples per group fit on a card."""
     if dataset is not None and seen(dataset).texts:
         return TEXTS
     return max(1, min(EACH, IMAGES // (len(GROUPS) * min(facts.n_clusters, MOST))))
@@ -63,7 +63,7 @@ def each_of(facts: Facts, dataset: Dataset | None) -> int:
 def shown(mine: Rows, confidence: NDArray[np.float64], distance: NDArray[np.float64], each: int) -> list[Rows]:
     """Typical, middling and doubtful samples of a cluster, none of them twice.
 
-    Of equally confident ones those near the centre are typical; a small cluster is shown whole.
+    Among equally confident samples those near the centre are typical; a small cluster is shown in full.
     """
     order = mine[np.lexsort((distance[mine], -confidence[mine].round(2)))]
     if len(order) <= each:
@@ -76,7 +76,7 @@ def shown(mine: Rows, confidence: NDArray[np.float64], distance: NDArray[np.floa
 
 
 def distances(labels: Rows, out: Outputs | None, n: int) -> NDArray[np.float64]:
-    """How far each sample is from the centre of its cluster; of those the model was not asked for, infinity."""
+    """The distance of each sample from its cluster's centre; infinite for samples the model was not run on."""
     result = np.full(n, np.inf)
     if out is not None:
         mine = labels[out.rows]
@@ -88,7 +88,7 @@ def distances(labels: Rows, out: Outputs | None, n: int) -> NDArray[np.float64]:
 
 
 class Cards:
-    """Makes the cards of a run, with its data and the model's word where they are there."""
+    """Builds the cards of a run, with its data and the model's outputs where available."""
 
     def __init__(self, facts: Facts, dataset: Dataset | None, inputs: Any, out: Outputs | None) -> None:
         self.facts, self.dataset = facts, dataset
@@ -97,12 +97,12 @@ class Cards:
         self.distance = distances(facts.labels, out, len(facts.labels))
         self.other = _runners_up(facts.labels, out)
         self.named = False
-        self.terms, self.apart = self._told_apart(inputs)
+        self.terms, self.apart = self._set_apart(inputs)
         rows = out.rows if out else np.arange(1)
         self.pictures = Pictures(self.seen, rows) if self.seen.kind == "images" else None
 
-    def _told_apart(self, inputs: Any) -> tuple[list[list[str]], list[list[Feature]]]:
-        """Words of texts, features of vectors; of images neither, nor of what an encoder made of samples."""
+    def _set_apart(self, inputs: Any) -> tuple[list[list[str]], list[list[Feature]]]:
+        """Words for texts, features for vectors; neither for images or for what an encoder made of the samples."""
         facts, dataset = self.facts, self.dataset
         labels, n_clusters = facts.labels, facts.n_clusters
         terms = [facts.terms(k) for k in range(n_clusters)]
@@ -118,7 +118,7 @@ class Cards:
         return terms, set_apart(inputs.X, labels, n_clusters, names)
 
     def all(self, mostly: dict[int, tuple[str, float]]) -> tuple[list[Card], list[Card]]:
-        """Cards in full, and those of the smallest clusters without samples where there are too many."""
+        """Full cards and, if there are too many clusters, cards without samples for the smallest."""
         facts = self.facts
         large = set(np.argsort(-facts.sizes, kind="stable")[:MOST].tolist())
         cards = [self._card(k, mostly.get(k), k in large) for k in range(facts.n_clusters)]
@@ -160,7 +160,7 @@ class Cards:
 
 
 def _runners_up(labels: Rows, out: Outputs | None) -> dict[int, int]:
-    """The second-best cluster of each sample that the model was asked for and is not confident of."""
+    """The second-best cluster of each sample the model was run on and is not confident about."""
     if out is None:
         return {}
     p, rows = out.p.copy(), out.rows.tolist()

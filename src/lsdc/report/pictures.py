@@ -1,4 +1,4 @@
-"""Images for a page: each as an address that holds it, or many in one sheet."""
+"""Images for a page: each as a data URL, or many in one sheet."""
 
 import base64
 import io
@@ -15,7 +15,7 @@ from lsdc.data.sources import raw
 
 SIDE = 160  # of a single image at most
 TILE = 32  # of an image in the sheet at most
-BLOCK = 8  # of JPEG: tiles of whole blocks do not run into each other
+BLOCK = 8  # of JPEG: tiles of whole blocks do not bleed into each other
 SHEET_BYTES = 1_500_000
 EXACT_BYTES = 3000  # of an image without loss
 CHUNK = 500
@@ -25,7 +25,7 @@ Rows = NDArray[np.int64]
 
 
 class Sheet(NamedTuple):
-    """Many images as one address: how many stand in a line, the side of a tile, and the size of an image in it."""
+    """Many images as one data URL: images per line, the side of a tile, and the size of an image in it."""
 
     address: str
     across: int
@@ -35,7 +35,7 @@ class Sheet(NamedTuple):
 
 
 class Pictures:
-    """The images of a data set, all shown with one range of brightness."""
+    """The images of a data set, all shown on one brightness scale."""
 
     def __init__(self, seen: Seen, rows: Rows) -> None:
         self.seen = seen
@@ -48,7 +48,7 @@ class Pictures:
         return (raw(self.seen.images, rows[i : i + CHUNK]) for i in range(0, len(rows), CHUNK))
 
     def addresses(self, rows: Rows) -> list[str]:
-        """One address an image, from its file where there is one: the network saw less of it than a person can."""
+        """One data URL per image, from its file if there is one, which shows more than the network saw."""
         originals = [image for i in rows if (image := self.seen.from_file(i, SIDE)) is not None]
         if len(originals) == len(rows):
             return [_address(Image.fromarray(image)) for image in originals]
@@ -87,7 +87,7 @@ class Pictures:
 
 
 def _within(image: Image.Image, side: int) -> Image.Image:
-    """Not larger than a square."""
+    """The image, scaled down to fit into a square."""
     factor = side / max(image.size)
     if factor >= 1:
         return image
@@ -96,7 +96,7 @@ def _within(image: Image.Image, side: int) -> Image.Image:
 
 
 def _small(sheet: Image.Image) -> str:
-    """In as many bytes as there is room for: noise is the worst, photos fit at the first try."""
+    """The sheet in as many bytes as there is room for: photos fit at the first try, noise is the worst."""
     exact = _encoded(sheet, "PNG") if max(sheet.size) < 1000 else b""
     content = b""
     for quality in (80, 60, 40, 20):
@@ -107,7 +107,7 @@ def _small(sheet: Image.Image) -> str:
 
 
 def _address(image: Image.Image) -> str:
-    """Exact for drawings and small ones, JPEG for photos."""
+    """A data URL: lossless for drawings and small images, JPEG for photos."""
     image = _within(image, SIDE)
     exact = _encoded(image, "PNG", optimize=True)
     if len(exact) < EXACT_BYTES:

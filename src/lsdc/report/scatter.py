@@ -41,5 +41,5 @@ def scatter(facts: Facts, seen: Seen, out: Outputs, pictures: Pictures | None) -
 
 
 def _texts(seen: Seen, rows: list[int]) -> list[str]:
-    """The beginnings of texts, of other data nothing."""
+    """The beginnings of texts; nothing for other data."""
     return ["".join(part for part, _ in excerpt(seen.texts[i], [], 120)) for i in rows] if seen.texts else []
