@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 
 from lsdc.data.dataset import Reading
@@ -17,8 +18,10 @@ from lsdc.errors import InputError, Unsuitable
 from lsdc.experiments import measure, results, sharing
 from lsdc.experiments.measure import Monitor
 from lsdc.methods import LSDC, METHODS, Estimator, KMeans
-from lsdc.methods.lsdc import leading_directions
 from lsdc.runs.environment import environment
+from lsdc.training.rng import derive
+
+N_LEADING = 20  # directions, for K-means on latent semantic analysis
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,7 @@ class Job:
 
 
 def directions(X: Any, seed: int) -> np.ndarray:
-    """Samples by their angle in the inputs' leading directions: where LSD-C looks for neighbours of documents."""
-    data = Data(X, spec_of(X))
-    return normalize(flat(data) @ leading_directions(data, seed).numpy())  # type: ignore[no-any-return]
+    """Samples by their angle in the inputs' 20 leading singular directions: latent semantic analysis."""
+    x = flat(Data(X, spec_of(X)))
+    found = TruncatedSVD(min(N_LEADING, *x.shape), random_state=derive(seed, "directions") % 2**32).fit(x)
+    return normalize(x @ found.components_.T.astype(np.float32))  # type: ignore[no-any-return]

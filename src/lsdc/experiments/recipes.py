@@ -75,22 +75,17 @@ PAPER: dict[str, dict[str, Any]] = {
 
 # The default for two CPU cores: smaller networks and schedules.
 _PHOTOS = {
-    "neighbours": "batch",
     "backbone": "vgg6",
     "width": 0.25,
     "augment": "colour",
     "pretext": "contrastive",
     "pretext_plan": {"epochs": 25, "lr": 2e-3, "warmup": 1},
-    "composition": "none",
     "n_frozen": 2,
-    "epochs": 4,
 }
 CPU: dict[str, dict[str, Any]] = {
     "cifar10": _PHOTOS,
     "cifar100-20": _PHOTOS,
     "stl10": _PHOTOS,
-    "mnist": {"neighbours": "batch", "pretext_plan": {"epochs": 3}, "epochs": 4},
-    "reuters10k": {"neighbours": "batch"},
 }
 
 # RotNet shows each image four times, so on a CPU it gets fewer epochs than the pretexts of these recipes.

@@ -156,35 +156,5 @@ def knn(f: Tensor, k: int, rows: int | None = None) -> Tensor:
     return _connect_nearest(nearest, f, rows or len(f))
 
 
-@torch.no_grad()
-def diffusion(f: Tensor, k: int, alpha: float = 0.99, rows: int | None = None) -> Tensor:
-    """A_ij = [j among the k best reached from i, or i among those of j] (not in the paper: decision 1).
-
-    Nearness by random walks on a sparse kNN graph follows the shape of a cluster, so that at the density near 1/K
-    that keeps clusters alive fewer labels are wrong than by plain kNN. Samples that no path joins stay apart.
-    ``rows`` asks for A of the first samples only, with all of ``f`` to walk on.
-    """
-    f = _prepare(f)
-    n = len(f)
-    _check_k(k, n)
-    S = knn(f, min(n - 1, math.ceil(math.log2(n)))).fill_diagonal_(0)
-    scale = S.sum(1).rsqrt_()
-    S.mul_(scale[:, None]).mul_(scale)
-    root = torch.linalg.cholesky(S.mul_(-alpha).fill_diagonal_(1))
-    del S
-
-    def best_reached(block: slice) -> Tensor:
-        # D^-1/2 (I - alpha S)^-1 D^-1/2: visits of walks from i to j, over the share of visits any walk pays to j
-        start = torch.zeros(n, block.stop - block.start, dtype=f.dtype, device=f.device)
-        start[block].fill_diagonal_(1)
-        visits = torch.cholesky_solve(start, root).T * scale
-        _own(visits, block).fill_(0)
-        reach, columns = visits.topk(k, dim=1, sorted=False)
-        itself = torch.arange(block.start, block.stop, device=f.device)[:, None]
-        return torch.where(reach > 0, columns, itself)  # without a path, only itself
-
-    return _connect_nearest(best_reached, f, rows or n)
-
-
 SCORES: dict[str, Similarity] = {"l2": l2_scores, "cosine": cosine_scores, "sne": sne_scores}
-SIMILARITIES: dict[str, Similarity] = {"l2": l2, "cosine": cosine, "sne": sne, "knn": knn, "diffusion": diffusion}
+SIMILARITIES: dict[str, Similarity] = {"l2": l2, "cosine": cosine, "sne": sne, "knn": knn}
