@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from lsdc import parallel
+from lsdc import allocator, parallel
 from lsdc.data import sources
 from lsdc.data.datasets import Dataset
 from lsdc.data.names import Names, name_clusters, numbered
@@ -170,6 +170,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         """
         watch = callback or monitor or (lambda progress: None)
         before = dict(self.__dict__)
+        allocator.keep_freed_memory()
         try:
             with plain_torch():
                 self._fit_checked(X, run, resume, watch)
@@ -177,6 +178,8 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
+        finally:
+            allocator.return_freed_memory()
         self.n_clusters = before["n_clusters"]  # "auto" stays as it was given; n_clusters_ is what was found
         return self
 
@@ -280,6 +283,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each sample, new ones too."""
         check_is_fitted(self)
+        allocator.keep_freed_memory()
         with plain_torch():
             found = self._assigned(self._data(X, reset=False))
         _check_result(found.confidence)
@@ -302,6 +306,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
 
     def _collected(self, X: Any, which: int) -> NDArray[np.float32]:
         check_is_fitted(self)
+        allocator.keep_freed_memory()
         with plain_torch():
             result = np.concatenate([outputs[which] for outputs in self._outputs(self._data(X, reset=False))])
         _check_result(result)
