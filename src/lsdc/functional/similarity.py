@@ -170,7 +170,7 @@ def diffusion(f: Tensor, k: int, alpha: float = 0.99, rows: int | None = None) -
     S = knn(f, min(n - 1, math.ceil(math.log2(n)))).fill_diagonal_(0)
     scale = S.sum(1).rsqrt_()
     S.mul_(scale[:, None]).mul_(scale)
-    root = torch.linalg.cholesky(S.mul_(-alpha).fill_diagonal_(1))
+    root = torch.linalg.cholesky_ex(S.mul_(-alpha).fill_diagonal_(1)).L  # definite; a check would halt a GPU
     del S
 
     def best_reached(block: slice) -> Tensor:

@@ -73,7 +73,7 @@ class DeepObjective(ABC):
     def rows(self, name: str, batch: Batch) -> Tensor:
         """The rows of a buffer that belong to the samples ``batch.x``."""
         buffer: Tensor = getattr(self.kept, name)
-        return buffer[parallel.own(batch.indices, len(batch.indices)).to(buffer.device)]
+        return buffer[parallel.own(batch.indices, len(batch.indices)).to(buffer.device, non_blocking=True)]
 
     def encoded(self) -> tuple[Tensor, Tensor]:
         """Features and probabilities of all samples, with the network as it is now."""
@@ -381,7 +381,8 @@ def confidence(objective: DeepObjective, history: list[Record]) -> list[float]:
 def assigned(p: Tensor) -> dict[str, Tensor]:
     """What the health checks look at, from the probabilities of a whole batch: cluster shares and confidence."""
     confidence, cluster = p.max(1)
-    shares = torch.bincount(cluster, minlength=p.shape[1]) / len(p)
+    sizes = p.new_zeros(p.shape[1]).index_add_(0, cluster, torch.ones_like(confidence))  # bincount would halt a GPU
+    shares = sizes / len(p)
     return {"shares": shares, "confident": (confidence > 0.9).float().mean()}
 
 

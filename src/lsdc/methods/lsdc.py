@@ -121,7 +121,7 @@ class LSDCLoss(DeepObjective):
         n_values = network.backbone.n_features if settings.space == "features" else settings.n_clusters
         self.directions: Tensor | None = None
         if settings.space == "inputs":
-            self.directions = leading_directions(data, context.seed)
+            self.directions = leading_directions(data, context.seed).to(context.device)
             spread([self.directions])  # rounding must not part the processes
             n_values = self.directions.shape[1]
         self.memory = self.kept.memory = Memory(max(0, settings.pool - settings.plan.batch_size), n_values)
@@ -155,14 +155,13 @@ class LSDCLoss(DeepObjective):
     def compared(self, x: Tensor, f: Tensor, logits: Tensor, n: int) -> Tensor:
         """Where neighbours are looked for: features, predictions, or the inputs' leading directions by angle."""
         if self.directions is not None:
-            return gather(nn.functional.normalize(x @ self.directions.to(x.device), dim=1), n)
+            return gather(nn.functional.normalize(x @ self.directions, dim=1), n)
         return f if self.settings.space == "features" else gather(logits, n)
 
     def label(self, f: Tensor, batch: Batch) -> Tensor:
         """A of the batch, its neighbours chosen among the batch and the samples remembered from before."""
-        ids = batch.indices.to(f.device)
-        A = self.similarity(self.memory.pooled(f, ids), len(f), batch.t / self.settings.plan.epochs)
-        self.memory.store(f, ids)
+        A = self.similarity(self.memory.pooled(f, batch.indices), len(f), batch.t / self.settings.plan.epochs)
+        self.memory.store(f, batch.indices)
         return A
 
     def summary(self, record: Record, history: list[Record]) -> Record:
