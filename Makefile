@@ -2,10 +2,11 @@
 # make test    the tests
 # make soak    fit, predict, save and load for up to 20 minutes, watching memory, open files and threads
 # make chaos   runs of the command line killed at random moments, and a fault at every system call of a fit
+# make bench   where the time goes, as ratios, in under 20 minutes; results in benchmarks/results
 # make docs    the documentation as a site, in site/; a warning is an error
 # make lint    format, lint, spelling, types, import direction
 # make check   what a change must pass: make lint, and the fast tests
-.PHONY: demo test soak chaos docs lint check format clean benchmarks
+.PHONY: demo test soak chaos docs lint check format clean benchmarks bench
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -55,6 +56,9 @@ check: lint
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+bench: $(READY)
+	$(BIN)/python benchmarks/bench.py
 
 benchmarks: $(READY)
 	$(BIN)/python benchmarks/functional.py --large

@@ -98,7 +98,7 @@ def spread(tensors: Sequence[Tensor]) -> None:
     """Overwrite the tensors of every process with those of the first."""
     if is_member():
         for tensor in tensors:
-            sent = tensor.detach().contiguous()
+            sent = tensor.detach().to(_device()).contiguous()
             _call(dist.broadcast, sent, 0)
             tensor.detach().copy_(sent)
 
@@ -125,6 +125,11 @@ def say_all(contents: Sequence[bytes]) -> list[bytes]:
 def added(x: Tensor) -> Tensor:
     """The sum over processes of a tensor in main memory."""
     return _all_sum(x.to(_device())).cpu() if is_member() else x
+
+
+def is_free_to_ask() -> bool:
+    """Whether ``any_of`` halts no GPU: processes on CPUs may ask after every step."""
+    return not is_member() or dist.get_backend() != "nccl"
 
 
 def any_of(flag: bool) -> bool:

@@ -19,7 +19,7 @@ Augment = Callable[[Tensor, torch.Generator], Tensor]
 
 
 def _uniform(x: Tensor, shape: tuple[int, ...], rng: torch.Generator) -> Tensor:
-    return draw(torch.rand, shape, rng).to(x.device)
+    return draw(torch.rand, shape, rng).to(x.device, non_blocking=True)
 
 
 def crop(x: Tensor, rng: torch.Generator, size: tuple[int, int], padding: tuple[int, int] = (0, 0)) -> Tensor:
@@ -114,7 +114,7 @@ def dropout(x: Tensor, rng: torch.Generator, rate: float = 0.2) -> Tensor:
 
 def noise(x: Tensor, rng: torch.Generator, sigma: float = 0.1) -> Tensor:
     """Add Gaussian noise."""
-    return x + sigma * draw(torch.randn, x.shape, rng).to(x.device)
+    return x + sigma * draw(torch.randn, x.shape, rng).to(x.device, non_blocking=True)
 
 
 def same(x: Tensor, rng: torch.Generator) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from lsdc import allocator
 from lsdc.data import cache
 from lsdc.data.cache import Rows, Watch, quiet
 from lsdc.data.dataset import Dataset, Encoding, Reading, replaced
@@ -102,6 +103,7 @@ def _features(samples: Samples, encoder: Encoder, watch: Watch) -> Rows:
             watch("encoding", last, samples.n)
         return (np.concatenate(parts) if parts else np.empty((0, 0), np.float32)), bad
 
+    allocator.keep_freed_memory()
     if samples.n <= FEW or not encoder.digest:
         return cache.computed(samples.n, compute, PART)
     return cache.kept(cache.key("features", encoder.digest, samples.digest), samples.n, compute, PART)

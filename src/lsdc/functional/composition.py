@@ -34,7 +34,7 @@ def beta(alpha: float, rng: torch.Generator) -> float:
 
 def _permutations(parts: int, x: Tensor, rng: torch.Generator) -> Tensor:
     rows = [torch.randperm(len(x), generator=rng, device=rng.device) for _ in range(parts)]
-    return torch.stack(rows).to(x.device)
+    return torch.stack(rows).to(x.device, non_blocking=True)
 
 
 def _shares(w: list[float], x: Tensor) -> Tensor:

@@ -75,7 +75,7 @@ def vat_direction(
     """
     if noise is None:
         noise = torch.randn(x.shape, generator=rng, device=rng.device if rng else x.device)
-    noise = noise.to(x)
+    noise = noise.to(x, non_blocking=True)
     target = _fixed(predict, x, logits)
     with torch.enable_grad():
         r = (_lengths(xi, x) * _unit(noise)).requires_grad_()

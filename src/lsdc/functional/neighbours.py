@@ -1,7 +1,7 @@
 """Nearest neighbours and connected components, in tiles: never an N x N matrix."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,6 +28,8 @@ def nearest(f: Tensor, k: int, metric: str = "l2", rows: Tensor | None = None) -
     equal, so that the links of FINCH do not depend on rounding.
     """
     similarity._check_k(k, len(f))
+    if k == 1 and rows is None:
+        return _first(f, metric)
     own = torch.arange(len(f), device=f.device) if rows is None else rows
     return _search(f if rows is None else f[rows], f, k, metric, own)
 
@@ -40,9 +42,46 @@ def nearest_among(queries: Tensor, f: Tensor, k: int, metric: str = "l2") -> Nei
     return _search(queries, f, k, metric, torch.full((len(queries),), -1, device=f.device))
 
 
-def _search(queries: Tensor, f: Tensor, k: int, metric: str, own: Tensor) -> Neighbours:
+def _first(f: Tensor, metric: str) -> Neighbours:
+    """The nearest other row of each: a tile serves its rows and, turned over, its columns, so half of them are made."""
+    _check_metric(metric)
+    f = similarity._prepare(f)
+    origin = f.mean(0, dtype=torch.float64)
+    best = torch.full((len(f),), torch.inf, dtype=torch.float64, device=f.device)
+    indices = torch.zeros(len(f), dtype=torch.long, device=f.device)
+    square = torch.cat([_placed(f[rows], metric, origin).square().sum(1) for rows in row_blocks(len(f))])
+    for rows in row_blocks(len(f)):
+        a = _placed(f[rows], metric, origin)
+        for tile in row_blocks(len(f) - rows.start, max(1, similarity.BLOCK // 4)):
+            columns = slice(rows.start + tile.start, rows.start + tile.stop)
+            values = torch.addmm(square[columns], a, _placed(f[columns], metric, origin).T, alpha=-2)
+            values += square[rows, None]
+            values.diagonal(rows.start - columns.start).fill_(torch.inf)
+            _improve(best, indices, rows, values.min(1), columns.start, square)
+            if columns.stop > rows.stop:  # of columns that are rows of this block, all pairs are in other tiles of it
+                later = max(columns.start, rows.stop)
+                found = values[:, later - columns.start :].min(0)
+                _improve(best, indices, slice(later, columns.stop), found, rows.start, square)
+    best = torch.where(best <= 2 * SAME * square, 0, best)
+    distances = (best.sqrt() if metric == "l2" else best / 2).to(f.dtype)
+    return Neighbours(indices[:, None], distances[:, None])
+
+
+def _improve(best: Tensor, indices: Tensor, rows: slice, found: Any, start: int, square: Tensor) -> None:
+    """Take what is nearer than the best so far, in place; what is the same is equally near, whatever rounding."""
+    values = torch.maximum(found.values, SAME * square[rows])
+    nearer = values < best[rows]
+    best[rows] = torch.where(nearer, values, best[rows])
+    indices[rows] = torch.where(nearer, found.indices + start, indices[rows])
+
+
+def _check_metric(metric: str) -> None:
     if metric not in METRICS:
         raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}")
+
+
+def _search(queries: Tensor, f: Tensor, k: int, metric: str, own: Tensor) -> Neighbours:
+    _check_metric(metric)
     f, queries = similarity._prepare(f), similarity._prepare(queries)
     origin = f.mean(0, dtype=torch.float64)
     indices = torch.empty(len(queries), k, dtype=torch.long, device=f.device)

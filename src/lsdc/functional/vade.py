@@ -25,7 +25,7 @@ def reparameterise(
     """One draw z = mean + sigma * noise of each sample (the reparameterisation trick), its noise drawn or given."""
     if noise is None:
         noise = torch.randn(mean.shape, generator=rng, device=rng.device if rng else mean.device)
-    return mean + (log_var / 2).exp() * noise.to(mean)
+    return mean + (log_var / 2).exp() * noise.to(mean, non_blocking=True)
 
 
 def mixture_log_density(z: Tensor, log_pi: Tensor, mu: Tensor, log_var: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from lsdc import parallel
+from lsdc import allocator, parallel
 from lsdc.data import sources
 from lsdc.data.datasets import Dataset
 from lsdc.data.names import Names, name_clusters, numbered
@@ -145,6 +145,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         """
         watch = callback or monitor or (lambda progress: None)
         before = dict(self.__dict__)
+        allocator.keep_freed_memory()
         try:
             with default_modes():
                 self._fit_checked(X, run, resume, watch)
@@ -152,6 +153,8 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
+        finally:
+            allocator.return_freed_memory()
         self.n_clusters = before["n_clusters"]  # parameters stay as given; n_clusters_ is what was found
         return self
 
@@ -252,6 +255,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each sample; works on new samples too."""
         check_is_fitted(self)
+        allocator.keep_freed_memory()
         with default_modes():
             found = self._assigned(self._data(X, reset=False))
         check_result(found.confidence)
@@ -274,6 +278,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
 
     def _collected(self, X: Any, which: int) -> NDArray[np.float32]:
         check_is_fitted(self)
+        allocator.keep_freed_memory()
         with default_modes():
             result = np.concatenate([outputs[which] for outputs in self._outputs(self._data(X, reset=False))])
         check_result(result)

@@ -144,9 +144,8 @@ class LSDCLoss(DeepObjective):
 
     def label(self, f: Tensor, batch: Batch) -> Tensor:
         """A of the batch, its neighbours chosen among the batch and the samples remembered from before."""
-        ids = batch.indices.to(f.device)
-        A = self.similarity(self.memory.pooled(f, ids), len(f), batch.t / self.settings.plan.epochs)
-        self.memory.store(f, ids)
+        A = self.similarity(self.memory.pooled(f, batch.indices), len(f), batch.t / self.settings.plan.epochs)
+        self.memory.store(f, batch.indices)
         return A
 
     def summary(self, record: Record, history: list[Record]) -> Record:

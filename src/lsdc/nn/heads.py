@@ -1,6 +1,7 @@
 """From features to cluster logits: the paper's linear layer, and the heads of other methods."""
 
 from collections.abc import Callable
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -68,7 +69,10 @@ def pooled_logits(n_features: int, n_places: int, n_clusters: int) -> nn.Module:
 
 
 class ManyHeads(nn.Module):
-    """Five heads with K clusters and five with more; the best of the first is the one that predicts."""
+    """Five heads with K clusters and five with more; the best of the first is the one that predicts.
+
+    Which one that is stays in main memory: a GPU would halt to tell.
+    """
 
     best: Tensor
 
@@ -77,6 +81,12 @@ class ManyHeads(nn.Module):
         self.main = nn.ModuleList(normed_logits(n_features, n_clusters, GAIN) for _ in range(N_HEADS))
         self.over = nn.ModuleList(normed_logits(n_features, OVER * n_clusters, GAIN) for _ in range(N_HEADS))
         self.register_buffer("best", torch.zeros((), dtype=torch.long))
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        best = self.best
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self.best = best
+        return self
 
     def forward(self, f: Tensor) -> Tensor:
         logits: Tensor = self.main[int(self.best)](f)

@@ -1,6 +1,7 @@
 """The one epoch loop, for the pretexts and for every deep method."""
 
 import logging
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ log = logging.getLogger("lsdc")
 
 RETRIES = 3  # after a loss that is not finite, or a collapse
 LR_FACTOR = 0.3  # each retry multiplies the learning rate by this
+READ_EVERY = 16  # steps after which losses are read: a GPU stands still meanwhile
 
 
 class Batches(Protocol):
@@ -157,6 +159,7 @@ class Stage:
     def _set_place(self, kept: Checkpoint) -> None:
         self.history, self.step, self.sums = list(kept.history), kept.step, dict(kept.sums)
         self.seconds, self.retries = kept.seconds, list(kept.retries)
+        self.unread: list[Tensor] = []  # losses of the latest steps
 
     def checkpoint(self) -> Checkpoint:
         """The current state."""
@@ -194,6 +197,28 @@ class Stage:
                 stacklevel=1,
             )
         self.saved = time.monotonic()
+
+    def keep_if_time(self) -> None:
+        """Write the state if that was long ago. The first process alone does it, so it must not part from the others.
+
+        A loss that is not finite stays unread, for all of them to find.
+        """
+        keeper = self.context.keeper
+        if keeper and time.monotonic() - self.saved > keeper.interval and self.first_infinite() is None:
+            self.keep()
+
+    def first_infinite(self) -> tuple[int, float] | None:
+        """The first step since losses were last read whose loss is not finite, and that loss."""
+        values: list[float] = torch.stack(self.unread).tolist() if self.unread else []
+        first = self.step - len(values) + 1
+        return next(((first + i, loss) for i, loss in enumerate(values) if not math.isfinite(loss)), None)
+
+    def check_losses(self) -> None:
+        """Read the losses of the latest steps, and stop if one is not finite."""
+        found = self.first_infinite()
+        self.unread = []
+        if found:
+            raise Diverged(f"the loss became {found[1]} in epoch {len(self.history) + 1}, step {found[0]}")
 
     def retry(self, reason: str) -> bool:
         """Continue from the last sound state with smaller steps; False if that was tried often enough."""
@@ -239,11 +264,14 @@ class Stage:
             self._train_step(indices, x, epoch, len(order))
             self.seconds = time.perf_counter() - started
             self.context.monitor(Progress(objective.name, epoch + 1, self.plan.epochs, self.step, len(order)))
-            if parallel.any_of(interrupt.asked is not None):
+            due = self.step % READ_EVERY == 0 or self.step == len(order)
+            if due:
+                self.check_losses()
+            if (due or parallel.is_free_to_ask()) and parallel.any_of(interrupt.asked is not None):
+                self.check_losses()
                 self.keep()
                 interrupt.finish()
-            if self.context.keeper and time.monotonic() - self.saved > self.context.keeper.interval:
-                self.keep()
+            self.keep_if_time()
         means = {key: (value / len(order)).tolist() for key, value in self.sums.items()}
         record: Record = {
             "stage": objective.name,
@@ -264,10 +292,13 @@ class Stage:
             group["lr"] = self.plan.lr_at(t) * self.lr_scale
         rng = rows_generator(len(indices), self.context.seed, self.objective.name, epoch, self.step)
         batch = Batch(devices.move(x, self.context.device), indices, rng, t, t / self.plan.epochs)
-        losses = self.objective.losses(batch)
+        try:
+            losses = self.objective.losses(batch)
+        except Exception:
+            self.check_losses()  # weights that are not finite end in other errors too
+            raise
         self.step += 1
-        if not torch.isfinite(losses["loss"]):
-            raise Diverged(f"the loss became {losses['loss'].item()} in epoch {epoch + 1}, step {self.step}")
+        self.unread.append(losses["loss"].detach())
         self.optimizer.zero_grad(set_to_none=True)
         losses["loss"].backward()  # type: ignore[no-untyped-call]
         parallel.add_gradients([p for group in self.optimizer.param_groups for p in group["params"]])
