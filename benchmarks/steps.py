@@ -13,7 +13,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from torch.utils.flop_counter import FlopCounterMode
 
 from lsdc import LSDC, allocator
-from lsdc.data.sources import Data, describe
+from lsdc.data.sources import Data, spec_of
 from lsdc.experiments.recipes import PAPER
 from lsdc.nn.network import BACKBONES
 from lsdc.training.loop import Context, Stage
@@ -51,7 +51,7 @@ def stage_of(shape, parameters, n=512):
     """The clustering stage of LSD-C on random samples, as a fit would begin it."""
     X = np.random.default_rng(0).random((n, *shape)).astype(np.float32)
     model = LSDC(10, **parameters)
-    model.spec_ = describe(X)
+    model.spec_ = spec_of(X)
     data, context = Data(X, model.spec_), Context(0, torch.device("cpu"))
     settings = model._resolve(model.spec_.shape, len(X))
     network, views = model._build(settings, 0)

@@ -8,7 +8,7 @@ import torch
 
 from lsdc import METHODS
 from lsdc.data.sampler import Batch
-from lsdc.data.sources import Data, describe
+from lsdc.data.sources import Data, spec_of
 from lsdc.interrupt import Interrupt
 from lsdc.nn.heads import ManyHeads
 from lsdc.nn.memory import Memory
@@ -24,7 +24,7 @@ def stage_of(name, **parameters):
     """The clustering stage of a method on small images, its weights marked as if on a GPU."""
     X = np.random.default_rng(0).random((40 * BATCH, 8, 8)).astype(np.float32)
     model = METHODS[name](4, batch_size=BATCH, **parameters)
-    model.spec_ = describe(X)
+    model.spec_ = spec_of(X)
     data = Data(X, model.spec_)
     settings = model._resolve(model.spec_.shape, len(X))
     network, views = model._build(settings, 0)
