@@ -183,7 +183,7 @@ def agreed(classifiers: Classifiers, fixed: Fixed) -> Classifiers:
         torch.stack(parts).repeat_interleave(len(classifiers.forms), 0) for parts in zip(*found, strict=True)
     )
     parallel.spread([weight, bias])  # rounding must not part the processes
-    result = Classifiers(weight, forms=classifiers.forms)
+    result = Classifiers(weight, forms=classifiers.forms, wrong=classifiers.wrong)
     result.bias.data.copy_(bias)
     return result
 
@@ -203,7 +203,9 @@ def fit_vectors(network: Network, data: Data, settings: Any, context: Context) -
         neighbours = nearest(compared, min(settings.k, len(f) - 1), "l2").indices
     few = isinstance(directions, Waves)
     fixed = Fixed(f, neighbours, few=few)
-    first = Classifiers(starts(f, settings.n_init, settings.n_clusters, context.seed, few))
+    start = starts(f, settings.n_init, settings.n_clusters, context.seed, few)
+    # few numbers have hardly a wrong neighbour, and a pair that is torn apart is what leads a random start on
+    first = Classifiers(start, wrong=0.0) if few else Classifiers(start)
     stage = ClassifierTraining("starts", first, fixed, settings, settings.plan)
     history = train(stage, stage.data, stage.plan, context)
     stage = ClassifierTraining("clustering", agreed(first, fixed), fixed, settings, settings.plan)

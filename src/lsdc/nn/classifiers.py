@@ -28,10 +28,10 @@ class Classifiers(nn.Module):
     power: Tensor
     rarity: Tensor
 
-    def __init__(self, start: Tensor, gain: float = GAIN, forms: Forms = FORMS) -> None:
+    def __init__(self, start: Tensor, gain: float = GAIN, forms: Forms = FORMS, wrong: float = WRONG) -> None:
         super().__init__()
         n_init, _, n_clusters = start.shape
-        self.gain, self.forms, self.n_clusters = gain, forms, n_clusters
+        self.gain, self.forms, self.wrong, self.n_clusters = gain, forms, wrong, n_clusters
         self.weight = nn.Parameter(start)
         self.bias = nn.Parameter(start.new_zeros(n_init, 1, n_clusters))
         self.register_buffer("mean", torch.full((n_init, 1, n_clusters), 1 / n_clusters))
@@ -49,7 +49,7 @@ class Classifiers(nn.Module):
 
     def likelihood(self, p: Tensor, q: Tensor, mean: Tensor) -> Tensor:
         """How likely each makes pairs of its predictions (n_init, N), in the form that is its own."""
-        return pair_likelihood(p, q, mean.pow(self.rarity), self.power, WRONG)
+        return pair_likelihood(p, q, mean.pow(self.rarity), self.power, self.wrong)
 
     @torch.no_grad()
     def agreeing(self, f: Tensor, order: Tensor) -> Tensor:
