@@ -27,6 +27,7 @@ from lsdc.cli.options import (
     EncoderSetOption,
     IdOption,
     RootOption,
+    ScaleOption,
     SizeOption,
     TextEncoderOption,
     reading,
@@ -102,6 +103,7 @@ def fit(
     columns: ColumnsOption = None,
     drop: DropOption = None,
     id_column: IdOption = None,
+    scale: ScaleOption = None,
     array: ArrayOption = None,
     encoder: EncoderOption = None,
     text_encoder: TextEncoderOption = None,
@@ -126,6 +128,7 @@ def fit(
     folder = out_ or Path("runs") / Path(data).resolve().stem
     run, stored = _open_run(folder, resume, overwrite)
     how = reading(Reading(image_size), column=column, columns=columns, drop=drop, id_column=id_column, array=array)
+    how = reading(how, scale=scale)
     method = str(stored["method"]) if stored else method_ or "lsdc"
     if stored:
         if method_ not in (None, method):

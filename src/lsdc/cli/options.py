@@ -37,6 +37,13 @@ ColumnsOption = Annotated[
 DropOption = Annotated[
     str | None, typer.Option("--drop", help="columns of a table to leave out, separated by commas", metavar="A,B")
 ]
+ScaleOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--scale/--no-scale",
+        help="divide each column of a table by its standard deviation, or none (default: if their scales differ)",
+    ),
+]
 IdOption = Annotated[
     str | None, typer.Option("--id-column", help="the column of a table that names the rows in labels.csv")
 ]
@@ -67,7 +74,7 @@ def root_of(given: Path | None) -> Path:
     return given or Path(os.environ.get("LSDC_DATA") or Path.home() / ".cache" / "lsdc")
 
 
-def reading(given: "Reading", **options: str | None) -> "Reading":
+def reading(given: "Reading", **options: str | bool | None) -> "Reading":
     """A reading with the options of the command line that were given; lists are separated by commas."""
     changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     for name in changes.keys() & {"columns", "drop"}:

@@ -15,6 +15,7 @@ from lsdc.cli.options import (
     DropOption,
     IdOption,
     RootOption,
+    ScaleOption,
     SizeOption,
     reading,
     root_of,
@@ -31,6 +32,7 @@ def suggest_k(
     columns: ColumnsOption = None,
     drop: DropOption = None,
     id_column: IdOption = None,
+    scale: ScaleOption = None,
     array: ArrayOption = None,
 ) -> None:
     """Find out how many clusters DATA has: what speaks for which number, the choice, and how sure it is.
@@ -45,6 +47,7 @@ def suggest_k(
         from lsdc.report.terminal import candidates_table
 
     how = reading(Reading(image_size), column=column, columns=columns, drop=drop, id_column=id_column, array=array)
+    how = reading(how, scale=scale)
     dataset = open_data(data, root_of(data_root), **vars(how))
     for said in about_reading(dataset):
         line(err, said)

@@ -18,6 +18,7 @@ from lsdc.cli.options import (
     DropOption,
     IdOption,
     RootOption,
+    ScaleOption,
     SizeOption,
     reading,
     root_of,
@@ -125,6 +126,7 @@ def compare(
     columns: ColumnsOption = None,
     drop: DropOption = None,
     id_column: IdOption = None,
+    scale: ScaleOption = None,
     array: ArrayOption = None,
 ) -> None:
     """Run methods side by side on DATA: what is finished is not run again.
@@ -143,6 +145,7 @@ def compare(
 
     place = Place(root_of(data_root), out_ or Path("compare") / Path(data).resolve().stem, device or "auto", jobs)
     how = reading(Reading(image_size), column=column, columns=columns, drop=drop, id_column=id_column, array=array)
+    how = reading(how, scale=scale)
     asked = methods_of(methods)
     changes = changes_of(set_ or [], [*asked, BASE])
     try:

@@ -8,6 +8,8 @@ import numpy as np
 
 from lsdc.errors import InputError
 
+Prepared = tuple[float | tuple[str, ...], ...]  # of each column what it is divided by, or the kinds of its words
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -22,6 +24,8 @@ class Reading:
     drop: tuple[str, ...] = ()
     id_column: str | None = None
     array: str | None = None  # of an archive
+    scale: bool | None = None  # whether columns are divided by their spread; None: where their units differ
+    prepared: Prepared | None = None  # what a run did to its columns
     image_range: tuple[float, float] | None = None  # of images whose values have no fixed range
     encoder: str | None = None  # of images
     text_encoder: str | None = None
@@ -31,10 +35,11 @@ class Reading:
 
 
 def recalled(stored: Mapping[str, Any]) -> Reading:
-    """The reading that a run's config has."""
+    """The reading that a run's config has; runs of before have left all columns as they were."""
     found: dict[str, Any] = {f.name: stored[f.name] for f in fields(Reading) if stored.get(f.name) is not None}
     lists = {name: tuple(value) for name, value in found.items() if isinstance(value, list)}
-    return Reading(**{**found, **lists})
+    done = tuple(tuple(how) if isinstance(how, list) else float(how) for how in found.get("prepared", ()))
+    return Reading(**{**found, **lists, "prepared": done})
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,8 @@ class Columns:
     id: str | None = None
     label: str | None = None
     unused: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()  # the names of X's columns, where a column of words has become several
+    prepared: Prepared = ()  # what was done to each feature; nothing if it is empty
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,8 @@ def kept(reading: Reading, dataset: Dataset) -> dict[str, Any]:
     content: dict[str, Any] = {"image_size": reading.image_size, "column": reading.column}
     if dataset.columns and not isinstance(dataset.X, list):
         content["columns"] = list(dataset.columns.features)
+        if dataset.columns.prepared:
+            content["prepared"] = [list(how) if isinstance(how, tuple) else how for how in dataset.columns.prepared]
     if dataset.columns and dataset.columns.id is not None:
         content["id_column"] = dataset.columns.id
     if reading.array is not None:
@@ -117,6 +126,17 @@ def kept(reading: Reading, dataset: Dataset) -> dict[str, Any]:
         content["text_encoder" if reading.text_encoder is not None else "encoder"] = dataset.encoder.name
         content |= {"encoder_settings": dict(dataset.encoder.settings), "encoder_digest": dataset.encoder.digest}
     return content
+
+
+def as_written(columns: Columns | None, width: int) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """The names of X's columns, and what brings their values back to those of the file."""
+    names = next((given for given in ((columns.made, columns.features) if columns else ()) if len(given) == width), ())
+    units = [1.0] * width
+    if columns and columns.prepared and names:
+        done = zip(columns.features, columns.prepared, strict=True)
+        by_name = {name: how for name, how in done if not isinstance(how, tuple)}
+        units = [by_name.get(name, 1.0) for name in names]
+    return names or tuple(f"feature {i}" for i in range(width)), tuple(units)
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:

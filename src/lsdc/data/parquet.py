@@ -1,14 +1,13 @@
 """Parquet files as tables: columns of numbers, of texts, and of lists that are vectors."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lsdc.data.budget import check_memory
-from lsdc.data.dataset import Dataset, Reading, listed
-from lsdc.data.tables import Table, as_dataset
+from lsdc.data.dataset import Dataset, Reading
+from lsdc.data.tables import Table, as_dataset, vectors_first
 from lsdc.errors import InputError, reason
 
 WORDS = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
@@ -31,11 +30,7 @@ def read_parquet(path: Path, reading: Reading) -> Dataset:
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise InputError(f"{path}: not a Parquet file ({reason(error)})") from None
     columns = {name: _values(path, name, table.column(name)) for name in table.column_names}
-    vectors = [name for name, values in columns.items() if getattr(values, "ndim", 1) == 2 and name not in reading.drop]
-    if len(vectors) > 1 and not reading.columns and not reading.column:
-        raise InputError(f"{path}: {listed(vectors)} all hold vectors; say which with --columns")
-    if vectors and not reading.columns and not reading.column:
-        reading = replace(reading, columns=(vectors[0],))
+    reading = vectors_first(path, columns, reading)
     return as_dataset(Table(path, columns, range(1, table.num_rows + 1), "row"), reading)
 
 

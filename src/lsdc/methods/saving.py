@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Methods = Mapping[str, type["Estimator"]]
 Count = Annotated[int, Field(ge=1, le=2**40)]
+Scale = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Text = InstanceOf[str]  # pydantic's own str refuses names of files that are not UTF-8
 FORMAT = 2  # a change that older code cannot read counts it up; in files of format 1 the settings of LSD-C are nested
 FORMATS = (1, FORMAT)
@@ -161,6 +162,7 @@ class Origin(Strict):
     columns: list[Text] = Field(default_factory=list)
     id_column: Text | None = None
     array: Text | None = None
+    prepared: list[Scale | Annotated[list[Text], Field(min_length=1, max_length=1000)]] = Field(default_factory=list)
     image_range: list[float] | None = Field(None, min_length=2, max_length=2)
     encoder: Text | None = None
     text_encoder: Text | None = None
