@@ -5,9 +5,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
+from lsdc import KMeans, load
 from lsdc.data.dataset import kept, recalled
 from lsdc.data.files import open_data
+from lsdc.data.sources import Data
 from lsdc.data.summary import about_reading
 from lsdc.data.written import as_numbers
 from lsdc.errors import InputError
@@ -50,16 +53,20 @@ def test_an_income_does_not_drown_an_age(tmp_path):
 
 def test_columns_of_different_units_are_standardised_and_those_of_one_are_not(tmp_path):
     data = read(tmp_path, FRAME)
-    np.testing.assert_allclose(data.X, FRAME / FRAME.std(ddof=0))
+    np.testing.assert_allclose(data.X, FRAME)
+    np.testing.assert_allclose(data.scales, FRAME.std(ddof=0))
+    spec = KMeans()._data(data, reset=True).spec
+    standard = (FRAME - FRAME.mean()) / FRAME.std(ddof=0)
+    np.testing.assert_allclose(Data(data.X, spec).batch(torch.arange(120)), standard, rtol=1e-4, atol=1e-5)
     alike = FRAME[["age", "visits"]]
-    np.testing.assert_allclose(read(tmp_path, alike).X, alike)
-    np.testing.assert_allclose(read(tmp_path, alike, scale=True).X, alike / alike.std(ddof=0))
-    np.testing.assert_allclose(read(tmp_path, FRAME, scale=False).X, FRAME)
+    assert read(tmp_path, alike).scales == ()
+    np.testing.assert_allclose(read(tmp_path, alike, scale=True).scales, alike.std(ddof=0))
+    assert read(tmp_path, FRAME, scale=False).scales == ()
 
 
 def test_columns_that_are_numbered_are_one_vector(tmp_path):
     scores = FRAME.set_axis(["PC1", "PC2", "PC3"], axis=1)
-    np.testing.assert_allclose(read(tmp_path, scores).X, scores)
+    assert read(tmp_path, scores).scales == ()
 
 
 def test_words_of_few_kinds_are_columns_of_their_own(tmp_path):
@@ -169,9 +176,12 @@ def test_new_data_is_prepared_as_the_run_was(tmp_path):
 def test_a_run_reads_its_data_as_it_did_and_runs_of_before_leave_it_alone(tmp_path):
     data = read(tmp_path, FRAME.assign(city=CITY))
     stored = json.loads(json.dumps(kept(recalled({}), data)))
-    np.testing.assert_array_equal(open_data(data.name, **vars(recalled(stored))).X, data.X)
-    before = recalled({"columns": ["age", "income", "visits"]})
-    np.testing.assert_allclose(open_data(data.name, **vars(before)).X, FRAME)
+    again = open_data(data.name, **vars(recalled(stored)))
+    np.testing.assert_array_equal(again.X, data.X)
+    assert again.scales == data.scales
+    before = open_data(data.name, **vars(recalled({"columns": ["age", "income", "visits"]})))
+    np.testing.assert_allclose(before.X, FRAME)
+    assert before.scales == ()
 
 
 def test_the_report_shows_values_as_they_were_written(tmp_path):
@@ -200,3 +210,29 @@ def test_objects_of_lines_are_texts_vectors_or_rows(tmp_path):
         lines({"body": f"a b{i or ''}", "meta": {"a": 1}} for i in range(3))
     with pytest.raises(InputError, match=r"line 3, column 'a': no value"):
         lines([{"a": 1, "b": 1}, {"a": 2, "b": 2}, {"b": 3}])
+
+
+def test_a_model_takes_values_as_they_were_written(tmp_path):
+    pytest.importorskip("onnxruntime")
+    FRAME.to_csv(tmp_path / "x.csv", index=False)
+    inside("fit", "x.csv", *KMEANS, cwd=tmp_path)
+    model = load(tmp_path / "run")
+    np.testing.assert_array_equal(model.predict(FRAME.to_numpy()), labels(tmp_path))
+    assert "the same" in inside("export", "run", "--onnx", "m.onnx", cwd=tmp_path).stdout
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    p, _ = session.run(None, {session.get_inputs()[0].name: FRAME.to_numpy(np.float32)})
+    np.testing.assert_array_equal(p.argmax(1), labels(tmp_path))
+
+
+def test_another_scale_is_other_data(tmp_path):
+    FRAME.to_csv(tmp_path / "x.csv", index=False)
+    words = ("-k", "3", "--methods", "kmeans", "--out", "cmp")
+    inside("compare", "x.csv", *words, cwd=tmp_path)
+    refused(inside("compare", "x.csv", *words, "--no-scale", cwd=tmp_path), "cmp")
+
+
+def test_numbers_are_no_texts(tmp_path):
+    with pytest.raises(InputError, match="--column is for texts, but 'age' holds numbers"):
+        read(tmp_path, FRAME, column="age")

@@ -171,11 +171,11 @@ def test_excerpts_are_cut_at_words_and_mark_terms():
 def test_features_that_set_a_cluster_apart():
     X = np.array([[0, 5.0, 1], [0, 5, 1], [0, 9, 1], [4, 9, 1]])
     labels = np.array([0, 0, 1, 1])
-    found = set_apart(X, labels, 3, ["a", "b", "c"], [1, 1, 1])
+    found = set_apart(X, labels, 3, ["a", "b", "c"])
     assert [feature.name for feature in found[0]][:2] == ["b", "a"]
     assert found[0][0][1:] == pytest.approx((5, 7, -1))
     assert found[2] == []
-    assert str(set_apart(sp.csr_matrix(X), labels, 3, ["a", "b", "c"], [1, 1, 1])) == str(found)
+    assert str(set_apart(sp.csr_matrix(X), labels, 3, ["a", "b", "c"])) == str(found)
     assert words_of(sp.csr_matrix(X), labels, 2, ("a", "b", "c")) == [[], ["b", "a"]]
 
 

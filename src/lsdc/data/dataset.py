@@ -84,6 +84,7 @@ class Dataset:
     skipped: tuple[tuple[str, str], ...] = ()  # files that were left out, and why
     samples: Any = None  # what X was made of by an encoder, for people to see: texts, photos or images
     encoder: Encoding | None = None
+    scales: tuple[float, ...] = ()  # of X's columns, where a table has columns of different units
 
     @property
     def n_clusters(self) -> int | None:
@@ -126,17 +127,6 @@ def kept(reading: Reading, dataset: Dataset) -> dict[str, Any]:
         content["text_encoder" if reading.text_encoder is not None else "encoder"] = dataset.encoder.name
         content |= {"encoder_settings": dict(dataset.encoder.settings), "encoder_digest": dataset.encoder.digest}
     return content
-
-
-def as_written(columns: Columns | None, width: int) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """The names of X's columns, and what brings their values back to those of the file."""
-    names = next((given for given in ((columns.made, columns.features) if columns else ()) if len(given) == width), ())
-    units = [1.0] * width
-    if columns and columns.prepared and names:
-        done = zip(columns.features, columns.prepared, strict=True)
-        by_name = {name: how for name, how in done if not isinstance(how, tuple)}
-        units = [by_name.get(name, 1.0) for name in names]
-    return names or tuple(f"feature {i}" for i in range(width)), tuple(units)
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:

@@ -18,11 +18,12 @@ DIGITS = re.compile(r"\d+")
 
 
 class Made(NamedTuple):
-    """The features as one array, what was done to each column, the names of X's columns, and what is to be said."""
+    """The features as one array, what is done to each column, names and scales of X's columns, what is to be said."""
 
     X: np.ndarray
     prepared: Prepared
     names: tuple[str, ...]
+    scales: tuple[float, ...]
     said: list[str]
 
 
@@ -48,17 +49,20 @@ def prepare(columns: dict[str, Any], scale: bool | None, known: Prepared | None)
         said = []
     if known and len(known) != len(columns):
         raise InputError(f"{len(columns)} columns ({listed(list(columns))}), but the run was fitted on {len(known)}")
-    blocks, names = [], list[str]()
+    blocks, names, scales = [], list[str](), list[float]()
     for (name, values), how in zip(columns.items(), known or [1.0] * len(columns), strict=True):
         if isinstance(how, tuple):
             blocks.append(_indicators(name, values, how, said))
             names += [f"{name} = {kind}" for kind in how]
+            scales += [1.0] * len(how)
         elif isinstance(values, np.ndarray):
-            blocks.append(values if how == 1 else values / how)
+            blocks.append(values)
+            scales += [how] * (values.shape[1] if values.ndim > 1 else 1)
             names += [name] if values.ndim == 1 else [f"{name} {i}" for i in range(values.shape[1])]
         else:
             raise InputError(f"column {name!r} holds words, but the run was fitted on numbers there")
-    return Made(np.ascontiguousarray(np.column_stack(blocks)), known, tuple(names), said)
+    X, differ = np.ascontiguousarray(np.column_stack(blocks)), any(scale != 1 for scale in scales)
+    return Made(X, known, tuple(names), tuple(scales) if differ else (), said)
 
 
 def _indicators(name: str, values: Any, kinds: tuple[str, ...], said: list[str]) -> np.ndarray:

@@ -54,6 +54,10 @@ def as_dataset(table: Table, reading: Reading) -> Dataset:
     if text is None and not reading.columns and len(rest) == 1 and are_texts(table.columns[rest[0]]):
         text = rest[0]
     if text is not None:
+        if reading.column and as_numbers(table.columns[text]) is not None and not reading.matched:
+            raise InputError(
+                f"{table.path}: --column is for texts, but {text!r} holds numbers; --columns is for numbers"
+            )
         return _dataset(table, [str(value) for value in table.columns[text]], (text,), ids, label, said)
     features = reading.columns or tuple(rest)
     if not features:
@@ -88,7 +92,8 @@ def _dataset(
         if y.dtype.kind == "O" and None in table.columns[label]:
             raise _bad_cell(table, label, list(table.columns[label]).index(None))
     roles = Columns(features, id_, label, unused, *((made.names, made.prepared) if made else ()))
-    return replace(labelled(table.path, X, y, names), columns=roles, notes=(*table.notes, *said))
+    known = labelled(table.path, X, y, names)
+    return replace(known, columns=roles, notes=(*table.notes, *said), scales=made.scales if made else ())
 
 
 def _check_names(table: Table, reading: Reading) -> None:

@@ -48,9 +48,9 @@ def _part(dataset: Dataset, samples: int) -> Dataset:
     return replace(dataset, X=dataset.X[rows], y=y, title=title, ids=None)
 
 
-def vectors_or_images(dataset: Dataset) -> Any:
+def inputs_of(dataset: Dataset) -> Data:
     """The samples as every method gets them, texts as tf-idf; refused if they are none."""
-    return KMeans()._data(dataset, reset=True).X
+    return KMeans()._data(dataset, reset=True)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Job:
     def work(self, root: Path, out: Path, device: str = "auto", monitor: Monitor | None = None) -> dict[str, Any]:
         """Run it, from where an interrupted run of it stopped, and write its file."""
         dataset, known = self.source.open(root), environment()
-        inputs = vectors_or_images(dataset)
+        inputs = inputs_of(dataset)
         about = results.described(dataset, inputs)
         model = self.build().set_params(device=device)
         run, settings = sharing.SharingRun(self.folder(out)), results.settings_of(model, about)

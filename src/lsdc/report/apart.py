@@ -1,7 +1,6 @@
 """What sets a cluster apart: the features, or words, whose mean in it is farthest from that of all samples."""
 
 import re
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,13 +40,8 @@ def means(X: Any, labels: NDArray[np.int64], n_clusters: int) -> tuple[NDArray[n
     return total / np.maximum(np.bincount(labels, minlength=n_clusters), 1)[:, None], spread
 
 
-def set_apart(
-    X: Any, labels: NDArray[np.int64], n_clusters: int, names: Sequence[str], units: Sequence[float]
-) -> list[list[Feature]]:
-    """Of each cluster the features that are farthest from the mean of all, in standard deviations.
-
-    Means are shown times ``units``, by which the columns of a table were divided.
-    """
+def set_apart(X: Any, labels: NDArray[np.int64], n_clusters: int, names: list[str]) -> list[list[Feature]]:
+    """Of each cluster the features that are farthest from the mean of all, in standard deviations."""
     if n_clusters * X.shape[1] > LARGEST:
         return [[] for _ in range(n_clusters)]
     here, spread = means(X, labels, n_clusters)
@@ -56,13 +50,11 @@ def set_apart(
     away = (here - overall) / np.where(spread > 0, spread, np.inf)
     order = np.argsort(-np.abs(away), axis=1, kind="stable")[:, :SHOWN]
     return [
-        [_feature(names[j], units[j], here[k, j], overall[j], away[k, j]) for j in order[k]] if sizes[k] else []
+        [Feature(names[j], float(here[k, j]), float(overall[j]), float(away[k, j])) for j in order[k]]
+        if sizes[k]
+        else []
         for k in range(n_clusters)
     ]
-
-
-def _feature(name: str, unit: float, here: float, overall: float, away: float) -> Feature:
-    return Feature(name, unit * float(here), unit * float(overall), float(away))
 
 
 def words_of(X: Any, labels: NDArray[np.int64], n_clusters: int, words: tuple[str, ...]) -> list[list[str]]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsdc.data.dataset import Dataset, as_written
+from lsdc.data.dataset import Dataset
 from lsdc.report.apart import Feature, excerpt, set_apart, words_of
 from lsdc.report.facts import CONFIDENT, Facts
 from lsdc.report.figures import Histogram, histogram
@@ -106,8 +106,9 @@ class Cards:
             return terms, nothing
         if isinstance(dataset.X, list):
             return (terms if any(terms) else words_of(inputs.X, labels, n_clusters, inputs.words)), nothing
-        names, units = as_written(dataset.columns, inputs.X.shape[1])
-        return terms, set_apart(inputs.X, labels, n_clusters, names, units)
+        given = list(dataset.columns.made or dataset.columns.features) if dataset.columns else []
+        names = given if len(given) == inputs.X.shape[1] else [f"feature {j}" for j in range(inputs.X.shape[1])]
+        return terms, set_apart(inputs.X, labels, n_clusters, names)
 
     def all(self, mostly: dict[int, tuple[str, float]]) -> tuple[list[Card], list[Card]]:
         """Cards in full, and those of the smallest clusters without samples where there are too many."""
