@@ -1,10 +1,11 @@
 # make demo    cluster the handwritten digits bundled with scikit-learn
 # make test    the tests
 # make soak    fit, predict, save and load for up to 20 minutes, watching memory, open files and threads
+# make fuzz    a million spoilt files for every reader; goes on where it was stopped
 # make chaos   runs of the command line killed at random moments, and a fault at every system call of a fit
 # make lint    format, lint, spelling, types, import direction
 # make check   what a change must pass: make lint, and the fast tests
-.PHONY: demo test soak chaos lint check format clean benchmarks
+.PHONY: demo test soak fuzz chaos lint check format clean benchmarks
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -32,6 +33,9 @@ test: $(READY)
 
 soak: $(READY)
 	$(THREADS) $(BIN)/python benchmarks/soak.py --minutes 20
+
+fuzz: $(READY)
+	$(THREADS) $(BIN)/python benchmarks/fuzz.py --inputs 1000000
 
 chaos: $(READY)
 	$(THREADS) $(BIN)/python benchmarks/chaos.py --kills 50
