@@ -22,6 +22,7 @@ def read_parquet(path: Path, reading: Reading) -> Dataset:
         raise InputError(f"{path}: reading Parquet needs pyarrow (pip install 'lsd-clusters[parquet]')") from None
     try:
         with parquet.ParquetFile(path) as file:
+            _check_columns(file)
             size, words = _cost(file.metadata, file.schema)
         check_memory(path, size, "takes")
         table = parquet.read_table(path, read_dictionary=words)
@@ -32,6 +33,16 @@ def read_parquet(path: Path, reading: Reading) -> Dataset:
     columns = {name: _values(path, name, table.column(name)) for name in table.column_names}
     reading = vectors_first(path, columns, reading)
     return as_dataset(Table(path, columns, range(1, table.num_rows + 1), "row"), reading)
+
+
+def _check_columns(file: Any) -> None:
+    """Begin to read each group of rows: what is wrong with its columns is raised there.
+
+    Asked about the columns of a damaged file themselves, pyarrow ends the process (26.0: "Definition level histogram
+    size mismatch", a C++ exception that nobody catches).
+    """
+    for group in range(file.metadata.num_row_groups):
+        next(file.iter_batches(batch_size=1, row_groups=[group], use_threads=False), None)
 
 
 def _cost(metadata: Any, schema: Any) -> tuple[int, list[str]]:
