@@ -1,13 +1,14 @@
 """Tables of an ordinary person: units that differ, words, signs, empty rows, and other encodings."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from lsdc import KMeans, load
+from lsdc import HealthWarning, KMeans, load
 from lsdc.data.dataset import kept, recalled
 from lsdc.data.files import open_data
 from lsdc.data.sources import Data
@@ -236,3 +237,12 @@ def test_another_scale_is_other_data(tmp_path):
 def test_numbers_are_no_texts(tmp_path):
     with pytest.raises(InputError, match="--column is for texts, but 'age' holds numbers"):
         read(tmp_path, FRAME, column="age")
+
+
+def test_a_data_frame_of_different_units_is_pointed_out():
+    with pytest.warns(HealthWarning, match=r"columns of X differ in scale \(income by 1.*StandardScaler"):
+        KMeans(3, n_init=1, random_state=0).fit(FRAME)
+    with warnings.catch_warnings(action="error"):
+        KMeans(3, n_init=1, random_state=0).fit(FRAME / FRAME.std())
+        KMeans(3, n_init=1, random_state=0).fit(FRAME.set_axis(["x1", "x2", "x3"], axis=1))
+        KMeans(3, n_init=1, random_state=0).fit(FRAME.to_numpy())  # what has no names has no units to tell

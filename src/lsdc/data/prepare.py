@@ -108,6 +108,18 @@ def _found(columns: dict[str, Any], scale: bool | None) -> tuple[Prepared, list[
     return tuple(kinds.get(name) or (spreads.get(name, 1.0) if wanted else 1.0) for name in columns), said
 
 
+def drowned(names: Sequence[Any], X: np.ndarray) -> str:
+    """What to say of the columns of a data frame, which stay as they are, if one is far larger than another."""
+    spreads = {str(name): float(values.std()) for name, values in zip(names, X.T, strict=True) if _is_measured(values)}
+    if len(X) < FEW_ROWS or len(spreads) < 2 or not _are_unlike(spreads, beside_words=False, beside_flags=False):
+        return ""
+    most, least = (end(spreads, key=spreads.__getitem__) for end in (max, min))
+    return (
+        f"columns of X differ in scale ({most} by {spreads[most]:.3g}, {least} by {spreads[least]:.3g}), so that the "
+        "largest decide; divide each by its standard deviation (scikit-learn's StandardScaler)"
+    )
+
+
 def _is_words(values: Any) -> bool:
     return not isinstance(values, np.ndarray)
 

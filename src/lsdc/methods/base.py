@@ -19,6 +19,7 @@ from lsdc import parallel
 from lsdc.data import sources
 from lsdc.data.datasets import Dataset
 from lsdc.data.names import Names, name_clusters, numbered
+from lsdc.data.prepare import drowned
 from lsdc.data.sources import Data, Spec
 from lsdc.data.texts import TfIdf, are_texts
 from lsdc.errors import Diverged, HealthWarning, InputError, NotNumbers, Unsuitable, shown
@@ -368,6 +369,8 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         if X.dtype.kind not in "buif":
             raise NotNumbers(f"X holds {X.dtype}; turn it into numbers first")
         sources.check_finite(X)
+        if reset and hasattr(self, "feature_names_in_") and (said := drowned(self.feature_names_in_, X)):
+            warnings.warn(said, HealthWarning, stacklevel=5)
         return X
 
     def _seed(self, stored: Any) -> int:
