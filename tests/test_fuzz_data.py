@@ -52,7 +52,7 @@ def test_texts(tmp_path, name, content):
 
 
 AMOUNTS = "name;price;rate;ok;city\n" + "".join(
-    f"n{i};{1000 + i}.{i:02d}0,5 €;{i},5 %;{'yes' if i % 3 else 'no'};{'ab'[i % 2]}\n" for i in range(12)
+    f"n{i};{i + 1}.{i:02d}0,5 €;{i},5 %;{'yes' if i % 3 else 'no'};{'ab'[i % 2]}\n" for i in range(12)
 )
 
 

@@ -109,6 +109,16 @@ def test_what_could_be_anything_is_no_number(written):
     assert as_numbers([written, "1"]) is None
 
 
+def test_decimal_commas_are_seen_beside_signs(tmp_path):
+    (tmp_path / "x.csv").write_text("a;b\n1,500 €;1,5 %\n1.234,50 €;2,5 %\n")
+    assert open_data(str(tmp_path / "x.csv")).X.tolist() == [[1.5, 1.5], [1234.5, 2.5]]
+    (tmp_path / "x.csv").write_text("a;b\n$1,500;1.5 %\n$1,234.50;2.5 %\n")
+    with pytest.raises(
+        InputError, match=r"'\$1,500' in line 2 has a decimal comma, '.1,234.50' in line 3 a decimal point"
+    ):
+        open_data(str(tmp_path / "x.csv"))
+
+
 def test_signs_are_said(tmp_path):
     assert "signs are left out: price" in notes(read(tmp_path, FRAME.assign(price=[f"${x:,.2f}" for x in INCOME])))
     assert "true is read as 1, false as 0: new" in notes(read(tmp_path, FRAME.assign(new=GROUP == 1)))

@@ -8,7 +8,8 @@ from pathlib import Path
 from lsdc.data.columns import is_number
 from lsdc.data.dataset import Dataset, Reading
 from lsdc.data.encoding import encoding
-from lsdc.data.tables import DECIMAL_COMMA, Table, as_dataset
+from lsdc.data.tables import Table, as_dataset
+from lsdc.data.written import DECIMAL_COMMA
 from lsdc.errors import InputError
 
 SEPARATORS = ",;\t"

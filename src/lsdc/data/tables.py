@@ -1,6 +1,5 @@
 """Tables: which columns are numbers, texts, ids and labels, and what is wrong with a cell."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from lsdc.data.arrays import labelled
-from lsdc.data.columns import ID_NAME, NO_VALUE, are_texts, is_number, whole_numbers, why_id
+from lsdc.data.columns import ID_NAME, NO_VALUE, are_texts, whole_numbers, why_id
 from lsdc.data.dataset import Columns, Dataset, Reading, listed
 from lsdc.data.prepare import Made, are_words, kinds_of, prepare
-from lsdc.data.written import as_numbers
+from lsdc.data.written import as_numbers, bare, has_comma, has_point
 from lsdc.errors import InputError, shown
 
 LABELS = ("label", "labels", "y", "class", "target")  # columns that are for evaluation and never seen by a method
@@ -22,7 +21,6 @@ TRANSLATED = {
     "yes and no": "yes is read as 1, no as 0: {}",
     "signs": "currency, percent and thousands signs are left out: {}",
 }
-DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -238,8 +236,9 @@ def _decimal_commas(table: Table, features: tuple[str, ...]) -> bool:
     comma = point = None
     for name in features:
         for place, value in zip(table.places, table.columns[name], strict=True):
-            comma = comma or (DECIMAL_COMMA.fullmatch(value) and (place, value))
-            point = point or ("." in value and is_number(value) and (place, value))
+            amount = bare(value)
+            comma = comma or (has_comma(amount) and (place, value))
+            point = point or (has_point(amount) and (place, value))
     if comma and point:
         raise InputError(
             f"{table.path}: {comma[1]!r} in line {comma[0]} has a decimal comma, {point[1]!r} in line {point[0]} "

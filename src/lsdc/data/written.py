@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from lsdc.data.columns import is_number
+
 TRUTH = ({"false": 0.0, "true": 1.0}, {"no": 0.0, "yes": 1.0})
 CODES = ("EUR", "USD", "GBP", "CHF", "JPY", "CNY", "INR")
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", re.ASCII)
 POINT = re.compile(r"([+-]?\d{1,3}(?:[,\s']\d{3})+)(\.\d+)?", re.ASCII)
 COMMA = re.compile(r"([+-]?\d{1,3}(?:[.\s']\d{3})+)(,\d+)?", re.ASCII)
 
@@ -33,21 +36,39 @@ def as_numbers(values: Sequence[Any], comma: bool = False) -> tuple[np.ndarray, 
     return None if None in found else (np.array(found, np.float64), "signs")
 
 
-def _amount(text: str, comma: bool) -> float | None:
-    """The number of an amount: without its currency or percent sign, and what sets its thousands apart."""
+def bare(text: str) -> str:
+    """An amount without its currency or percent sign."""
     text = "".join(" " if letter.isspace() else letter for letter in text).replace("\u2212", "-").strip()
     for code in CODES:
         text = text.removesuffix(code).removeprefix(code).strip()
-    negative = text.startswith("-")
+    sign = "-" if text.startswith("-") else ""
     text = text.removeprefix("-").strip()
     if text and unicodedata.category(text[0]) == "Sc":
         text = text[1:].strip()
     elif text and (text[-1] == "%" or unicodedata.category(text[-1]) == "Sc"):
         text = text[:-1].strip()
+    return sign + text
+
+
+def has_comma(text: str) -> bool:
+    """Whether an amount is written with a decimal comma: 1,5 or 1.234,50."""
+    grouped = COMMA.fullmatch(text)
+    return bool(DECIMAL_COMMA.fullmatch(text) or (grouped and grouped[2]))
+
+
+def has_point(text: str) -> bool:
+    """Whether an amount is written with a decimal point: 1.5 or 1,234.50."""
+    grouped = POINT.fullmatch(text)
+    return ("." in text and is_number(text)) or bool(grouped and grouped[2])
+
+
+def _amount(text: str, comma: bool) -> float | None:
+    """The number of an amount: without its sign, and what sets its thousands apart."""
+    text = bare(text)
     if grouped := (COMMA if comma else POINT).fullmatch(text):
         text = re.sub(r"[^\d+-]", "", grouped[1]) + (grouped[2] or "")
     try:
         value = float(text.replace(",", ".") if comma else text)
     except ValueError:
         return None
-    return None if value != value else -value if negative else value
+    return None if value != value else value
