@@ -87,11 +87,6 @@ class Dataset:
     scales: tuple[float, ...] = ()  # of X's columns, where a table has columns of different units
 
     @property
-    def shown(self) -> Any:
-        """What people see of the samples: X, or what an encoder made it of."""
-        return self.X if self.samples is None else self.samples
-
-    @property
     def n_clusters(self) -> int | None:
         """The number of classes, if it is known."""
         return len(self.class_names) or None

@@ -146,5 +146,5 @@ def _resized(images: np.ndarray, size: int, span: Range | None) -> np.ndarray:
 def _without(X: Any, bad: dict[int, str]) -> Any:
     """The samples themselves, for people: files of photos, texts, images."""
     if isinstance(X, Photos):
-        return X.part([i for i in range(len(X)) if i not in bad])
+        return [file for i, file in enumerate(X.files) if i not in bad]
     return X

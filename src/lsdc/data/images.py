@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from lsdc.data import cache
 from lsdc.data.cache import Rows, Watch, quiet
 from lsdc.data.dataset import Dataset, replaced
-from lsdc.data.decode import DEEP, GREY, Range, ends_of, look, pool, read_image, scaled
+from lsdc.data.decode import DEEP, Range, ends_of, look, pool, read_image, scaled
 from lsdc.data.spreadsheet import safe_path
 from lsdc.errors import InputError
 
@@ -42,17 +42,6 @@ class Photos:
         bad = {start + i: image for i, image in enumerate(read) if isinstance(image, str)}
         good = [scaled(image, self.span) for image in read if not isinstance(image, str)]
         return np.array(good, self.dtype).reshape(-1, size, size, 3), bad
-
-    def part(self, rows: Sequence[int]) -> "Photos":
-        """Some of them."""
-        return replace(self, files=[self.files[i] for i in rows], digests=[self.digests[i] for i in rows])
-
-    def shown(self, size: int) -> np.ndarray:
-        """All of them at once, for people: (n, size, size, 3), grey where a file can no longer be read."""
-        good, bad = self.pixels(size)
-        pixels = np.full((len(self), size, size, 3), GREY, self.dtype)
-        pixels[[i for i in range(len(self)) if i not in bad]] = good
-        return pixels
 
     def pixels(self, size: int, watch: Watch = quiet) -> Rows:
         """All images, decoded once: the array stays on disk, so that it need not fit into memory."""
@@ -103,11 +92,6 @@ def find(path: Path) -> tuple[list[Path], list[tuple[str, str]]]:
     if not files:
         raise InputError(f"{path}: no images in this folder ({', '.join(sorted(IMAGES))})")
     return files, other
-
-
-def are_images(samples: Any) -> bool:
-    """Whether samples are photos, or an array of images."""
-    return isinstance(samples, Photos) or getattr(samples, "ndim", 0) > 2
 
 
 def name_in(path: Path, file: Path) -> str:

@@ -9,7 +9,6 @@ from PIL import Image
 
 from lsdc.data.dataset import Dataset
 from lsdc.data.decode import read_image
-from lsdc.data.images import Photos, are_images
 from lsdc.data.sources import raw
 
 SIDES = {"small": 160, "large": 640}  # pixels; of files, which may have more than the model was shown
@@ -29,12 +28,12 @@ class Samples:
 
     def show(self, dataset: Dataset) -> None:
         """The data has been read: pictures and texts can be shown from now on."""
-        X = dataset.shown
+        X = dataset.X
         if isinstance(X, list):
             self._words = [f"{name}\n{text}".casefold() for name, text in zip(self.ids, X, strict=True)]
         self._data = X
         self._folder = Path(dataset.name) if Path(dataset.name).is_dir() else None
-        self.kind = "texts" if isinstance(X, list) else "images" if are_images(X) else "ids"
+        self.kind = "texts" if isinstance(X, list) else "images" if getattr(X, "ndim", 2) > 2 else "ids"
 
     def found(self, rows: np.ndarray, wanted: str) -> np.ndarray:
         """Those of the rows whose name or text holds what is looked for, in any case."""
@@ -64,8 +63,6 @@ class Samples:
             read = read_image(self._folder / self.ids[i], SIDES[size])
             if isinstance(read, np.ndarray):
                 return _encoded(read, "JPEG")
-        if isinstance(self._data, Photos):  # gone since
-            return None
         return _encoded(raw(self._data, [i])[0].transpose(1, 2, 0), "PNG")
 
 

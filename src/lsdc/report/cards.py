@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsdc.data.dataset import Dataset
-from lsdc.data.images import are_images
 from lsdc.report.apart import Feature, excerpt, set_apart, words_of
 from lsdc.report.facts import CONFIDENT, Facts
 from lsdc.report.figures import Histogram, histogram
@@ -53,7 +52,7 @@ class Card:
 
 def each_of(facts: Facts, dataset: Dataset | None) -> int:
     """How many samples of a kind a card has room for."""
-    if dataset is not None and isinstance(dataset.shown, list):
+    if dataset is not None and isinstance(dataset.X, list):
         return TEXTS
     return max(1, min(EACH, IMAGES // (len(GROUPS) * min(facts.n_clusters, MOST))))
 
@@ -94,16 +93,16 @@ class Cards:
         self.distance = distances(facts.labels, out, len(facts.labels))
         self.other = _runners_up(facts.labels, out)
         self.terms, self.apart = self._told_apart(inputs)
-        seen = dataset is not None and are_images(dataset.shown)
-        self.pictures = Pictures(dataset, out.rows if out else np.arange(1)) if dataset and seen else None
+        is_image = dataset is not None and not isinstance(dataset.X, list) and dataset.X.ndim > 2
+        self.pictures = Pictures(dataset, out.rows if out else np.arange(1)) if dataset and is_image else None
 
     def _told_apart(self, inputs: Any) -> tuple[list[list[str]], list[list[Feature]]]:
-        """Words of texts, features of vectors; of images neither, nor of what an encoder makes."""
+        """Words of texts, features of vectors; of images neither."""
         facts, dataset = self.facts, self.dataset
         labels, n_clusters = facts.labels, facts.n_clusters
         terms = [facts.terms(k) for k in range(n_clusters)]
         nothing: list[list[Feature]] = [[] for _ in range(n_clusters)]
-        if dataset is None or inputs is None or inputs.X.ndim > 2 or dataset.encoder:
+        if dataset is None or inputs is None or inputs.X.ndim > 2:
             return terms, nothing
         if isinstance(dataset.X, list):
             return (terms if any(terms) else words_of(inputs.X, labels, n_clusters, inputs.words)), nothing
@@ -139,7 +138,7 @@ class Cards:
 
     def _samples(self, rows: Rows, k: int) -> list[Sample]:
         images = self.pictures.addresses(rows) if self.pictures else [""] * len(rows)
-        X = self.dataset.shown if self.dataset else None
+        X = self.dataset.X if self.dataset else None
         return [
             Sample(
                 self.facts.ids[i],

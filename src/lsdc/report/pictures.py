@@ -12,7 +12,6 @@ from PIL import Image
 
 from lsdc.data.dataset import Dataset
 from lsdc.data.decode import read_image
-from lsdc.data.images import Photos
 from lsdc.data.sources import raw
 
 SIDE = 160  # of a single image at most
@@ -40,17 +39,14 @@ class Pictures:
     """The images of a data set, all shown with one range of brightness."""
 
     def __init__(self, dataset: Dataset, rows: Rows) -> None:
-        self.dataset, self.samples = dataset, dataset.shown
+        self.dataset = dataset
         self.low, self.high = 0.0, 255.0
-        if self.samples.dtype != np.uint8 and not isinstance(self.samples, Photos):
+        if dataset.X.dtype != np.uint8:
             parts = [(float(part.min()), float(part.max())) for part in self._raw(rows)]
             self.low, self.high = min(low for low, _ in parts), max(high for _, high in parts)
 
-    def _raw(self, rows: Rows, side: int = SIDE) -> Iterator[np.ndarray]:
-        """Images (n, c, h, w), part by part; photos are decoded, no larger than they are needed."""
-        if isinstance(self.samples, Photos):
-            return (raw(part, slice(None)) for part in [self.samples.part(rows.tolist()).shown(side)] if len(rows))
-        return (raw(self.samples, rows[i : i + CHUNK]) for i in range(0, len(rows), CHUNK))
+    def _raw(self, rows: Rows) -> Iterator[np.ndarray]:
+        return (raw(self.dataset.X, rows[i : i + CHUNK]) for i in range(0, len(rows), CHUNK))
 
     def addresses(self, rows: Rows) -> list[str]:
         """One address an image, from its file where there is one: the network saw less of it than a person can."""
@@ -68,11 +64,11 @@ class Pictures:
 
     def sheet(self, rows: Rows) -> "Sheet":
         """All of them in one image, each in the upper left corner of its tile."""
-        first = _within(self._image(next(self._raw(rows[:1], TILE))[0]), TILE)
+        first = _within(self._image(next(self._raw(rows[:1]))[0]), TILE)
         tile = -(-max(first.size) // BLOCK) * BLOCK
         across = int(np.ceil(np.sqrt(len(rows))))
         whole = Image.new(first.mode, (across * tile, -(-len(rows) // across) * tile))
-        pictures = (picture for part in self._raw(rows, TILE) for picture in part)
+        pictures = (picture for part in self._raw(rows) for picture in part)
         for i, picture in enumerate(pictures):
             whole.paste(_within(self._image(picture), TILE), (i % across * tile, i // across * tile))
         return Sheet(_small(whole), across, tile, *first.size)

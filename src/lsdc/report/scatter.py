@@ -42,6 +42,6 @@ def scatter(facts: Facts, dataset: Dataset, out: Outputs, pictures: Pictures | N
 
 def _texts(dataset: Dataset, rows: list[int]) -> list[str]:
     """The beginnings of texts, of other data nothing."""
-    if not isinstance(dataset.shown, list):
+    if not isinstance(dataset.X, list):
         return []
-    return ["".join(part for part, _ in excerpt(dataset.shown[i], [], 120)) for i in rows]
+    return ["".join(part for part, _ in excerpt(dataset.X[i], [], 120)) for i in rows]
