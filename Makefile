@@ -3,9 +3,10 @@
 # make soak    fit, predict, save and load for up to 20 minutes, watching memory, open files and threads
 # make fuzz    a million spoilt files for every reader; goes on where it was stopped
 # make chaos   runs of the command line killed at random moments, and a fault at every system call of a fit
+# make docs    the documentation as a site, in site/; a warning is an error
 # make lint    format, lint, spelling, types, import direction
 # make check   what a change must pass: make lint, and the fast tests
-.PHONY: demo test soak fuzz chaos lint check format clean benchmarks
+.PHONY: demo test soak fuzz chaos docs lint check format clean benchmarks
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -21,7 +22,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "lsdc needs Python 3.11 or newer; point to one with: make PYTHON=python3.12 ..."; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,docs]'
 	@touch $@
 
 demo: $(READY)
@@ -40,6 +41,10 @@ fuzz: $(READY)
 chaos: $(READY)
 	$(THREADS) $(BIN)/python benchmarks/chaos.py --kills 50
 	$(THREADS) $(BIN)/python benchmarks/faults.py
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "open site/index.html"
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -60,4 +65,4 @@ benchmarks: $(READY)
 	$(BIN)/python benchmarks/startup.py
 
 clean:
-	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) runs site .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

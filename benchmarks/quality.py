@@ -3,12 +3,14 @@
     python benchmarks/quality.py digits blobs-70-20-10 FILE.npz ... [--seeds 0 1 2] [--methods lsdc kmeans umap]
     python benchmarks/quality.py --table
 
-DATA is a name (lsdc list datasets), blobs-A-B-... (shares in per cent, 16 dimensions), or a file of benchmarks/data.py:
-an .npz with X and y, or with a sparse matrix and y. Labels serve the table only. Data sets that need files take these
-from LSDC_DATA. Runs are lines of results/quality.jsonl.
+DATA is a name (lsdc list datasets), fashion-mnist, blobs-A-B-... (shares in per cent, 16 dimensions), or a file of
+benchmarks/data.py: an .npz with X and y, or with a sparse matrix and y. Labels serve the table only. Data sets that
+need files take these from LSDC_DATA; Fashion-MNIST's official files are in its folder fashion-mnist. Runs are lines of
+results/quality.jsonl.
 """
 
 import argparse
+import gzip
 import json
 import os
 import statistics
@@ -22,9 +24,11 @@ import torch
 from sklearn.metrics import normalized_mutual_info_score
 
 from lsdc import METHODS, datasets
+from lsdc.data.benchmarks import read_idx
 from lsdc.metrics import clustering_accuracy
 from lsdc.runs.environment import environment
 
+PARTS, IDX = ("train", "t10k"), {"images-idx3-ubyte.gz": 3, "labels-idx1-ubyte.gz": 1}
 RUNS = Path(__file__).parents[1] / "results" / "quality.jsonl"
 TITLES = {"lsdc": "LSD-C", "kmeans": "K-means", "umap": "UMAP + mixture"}
 
@@ -36,6 +40,11 @@ def load(name):
         y = rng.permutation(np.repeat(np.arange(len(shares)), [20 * share for share in shares]))
         centres = rng.uniform(-10, 10, (len(shares), 16))
         return (centres[y] + rng.normal(size=(len(y), 16))).astype(np.float32), y
+    if name == "fashion-mnist":
+        root = Path(os.environ.get("LSDC_DATA", "")) / name
+        return tuple(
+            np.concatenate([idx(root / f"{part}-{kind}", ndim) for part in PARTS]) for kind, ndim in IDX.items()
+        )
     if name in datasets.DATASETS:
         data = datasets.load(name, os.environ.get("LSDC_DATA", ""))
         return data.X, data.y
@@ -43,6 +52,10 @@ def load(name):
         if "indptr" in file:
             return sp.csr_matrix((file["data"], file["indices"], file["indptr"]), file["shape"]), file["y"]
         return file["X"], file["y"]
+
+
+def idx(file, ndim):
+    return read_idx(np.frombuffer(gzip.decompress(file.read_bytes()), np.uint8), ndim)
 
 
 def run(name, method, seed):

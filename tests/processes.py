@@ -11,7 +11,7 @@ import torch.distributed as dist
 from lsdc import LSDC, METHODS
 from lsdc.cli.main import main
 from lsdc.data.augment import build_views
-from lsdc.data.sources import Data, describe
+from lsdc.data.sources import Data, spec_of
 from lsdc.functional import COMPOSITIONS, SIMILARITIES, nearest
 from lsdc.interrupt import Interrupt
 from lsdc.methods.deep import DeepEstimator
@@ -73,7 +73,7 @@ def clustering(kind, similarity, composition, head, precise):
     model = LSDC(4, **params, tau={"cosine": 0.9, "l2": None, "sne": 0.05}.get(similarity), width=0.1)
     model.set_params(batch_size=BATCH, epochs=3, optimizer="sgd", lr=0.1, rampup=0, n_frozen=0)
     model.set_params(augment="crop" if kind == "image" else "noise")
-    model.spec_ = describe(X)
+    model.spec_ = spec_of(X)
     settings = model._resolve(model.spec_.shape, len(X))
     network, views = model._build(settings, seed=0)
     data, context = Data(X, model.spec_), Context(3, torch.device("cpu"))
@@ -84,7 +84,7 @@ def clustering(kind, similarity, composition, head, precise):
 def pretraining(kind, name, precise):
     """The same for a pretext."""
     X = samples(kind, precise)
-    spec = describe(X)
+    spec = spec_of(X)
     views = build_views("crop" if kind == "image" else "noise", spec.shape)
     backbone = seeded(lambda: BACKBONES["vgg4" if kind == "image" else "mlp"](views.shape, 0.1), 0)
     objective = seeded(lambda: PRETEXTS[name](backbone, views), 0)
@@ -102,7 +102,7 @@ def other_method(kind, name, _, precise):
     model = METHODS[name](4, width=0.1, epochs=3, batch_size=BATCH, lr=0.001)
     if "augment" in model.get_params():
         model.set_params(augment="crop" if kind == "image" else "noise")  # as above: not in single precision only
-    model.spec_ = describe(X)
+    model.spec_ = spec_of(X)
     settings = model._resolve(model.spec_.shape, len(X))
     network, views = model._build(settings, seed=0)
     data = Precise(X, model.spec_)
@@ -119,7 +119,7 @@ def on_graph(kind, _, __, precise):
     X = samples(kind, precise)
     context, plan = Context(3, torch.device("cpu")), {"epochs": 3, "batch_size": 16}
     model = LSDC(4, neighbours="graph", n_init=4, **plan, **({"augment": "crop"} if kind == "image" else {}))
-    model.spec_ = describe(X)
+    model.spec_ = spec_of(X)
     settings = model._resolve(model.spec_.shape, len(X))
     network, views = model._build(settings, seed=0)
     if kind == "vector":

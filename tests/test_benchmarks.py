@@ -86,9 +86,9 @@ def test_mnist_is_train_then_test(tmp_path, folder, packed):
 @pytest.mark.parametrize(
     ("name", "damage", "reason"),
     [
-        ("train-images-idx3-ubyte", lambda b: b[:-1], "2,367 bytes where its header asks for 2,368"),
-        ("train-images-idx3-ubyte", lambda b: b + b"x", "2,369 bytes where its header asks for 2,368"),
-        ("train-images-idx3-ubyte", lambda b: b[:9], "cut short after 9 bytes"),
+        ("train-images-idx3-ubyte", lambda b: b[:-1], "2,367 bytes, but its header promises 2,368"),
+        ("train-images-idx3-ubyte", lambda b: b + b"x", "2,369 bytes, but its header promises 2,368"),
+        ("train-images-idx3-ubyte", lambda b: b[:9], "truncated after 9 bytes"),
         ("train-images-idx3-ubyte", lambda b: b"", "the file is empty"),
         ("t10k-images-idx3-ubyte", lambda b: b"<html>" + b, "not an idx file of 3 axes (it begins with b'<htm')"),
         ("t10k-labels-idx1-ubyte", lambda b: idx(np.array([7, 2, 1])), "3 labels for 2 images"),
@@ -222,7 +222,7 @@ def test_cut_cifar_files_get_one_line(tmp_path):
     source = written(CIFAR10, tmp_path / CIFAR10.folder, {**files, "data_batch_3.bin": files["data_batch_3.bin"][:-1]})
     refused(
         lambda: benchmarks.cifar10(tmp_path, (source,)),
-        f"{tmp_path / CIFAR10.folder / 'data_batch_3.bin'}: 6,145 bytes, which are no whole number of records of 3,073",
+        f"{tmp_path / CIFAR10.folder / 'data_batch_3.bin'}: 6,145 bytes, not a whole number of records of 3,073",
         "get https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz and put its data_batch_3.bin into",
     )
 
@@ -302,7 +302,7 @@ def test_unlabelled_images_stay_on_disk(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("unlabeled_X.bin", stl_images(1)[1:], "27,647 bytes, which are no whole number of records of 27,648"),
+        ("unlabeled_X.bin", stl_images(1)[1:], "27,647 bytes, not a whole number of records of 27,648"),
         ("unlabeled_X.bin", b"", "empty"),
         ("test_X.bin", stl_images(1) + b"x", "27,649 bytes"),
         ("test_y.bin", bytes([3, 3]), "2 labels for 1 images"),
@@ -363,8 +363,12 @@ def test_reuters_in_every_published_form(tmp_path, name):
 def test_a_pickled_reuters_is_refused_with_the_command_that_converts_it(tmp_path, stem):
     folder = reuters(tmp_path, None)
     np.save(folder / f"{stem}.npy", {"data": DOCUMENTS, "label": TOPICS})
-    line = refused(lambda: datasets.load("reuters10k", tmp_path), f"{folder / stem}.npy: a pickle", "if you trust it: ")
-    command = shlex.split(line.split("if you trust it: ")[1])
+    line = refused(
+        lambda: datasets.load("reuters10k", tmp_path),
+        f"{folder / stem}.npy: is a pickle",
+        "if you trust it, convert it: ",
+    )
+    command = shlex.split(line.split("if you trust it, convert it: ")[1])
     assert command[0] == "python"
     subprocess.run([sys.executable, *command[1:]], check=True)
     assert np.array_equal(datasets.load("reuters10k", tmp_path).X, DOCUMENTS)

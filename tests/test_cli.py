@@ -260,7 +260,7 @@ def test_interrupted_runs_go_on_where_they_were(tmp_path, number, whole):
     code, out, said = surrounded(tmp_path, Signals(number), "fit", "digits", *LONGER, "--out", "cut")
     assert code == 128 + number, said
     assert out == "signal\nstep\n"  # which is finished
-    assert "everything up to epoch 2, step 3 is kept. Go on with:" in said
+    assert "everything up to epoch 2, step 3 is saved. Resume with:" in said
     assert "lsdc fit digits --out cut --resume" in said
     assert not (tmp_path / "cut" / "labels.csv").exists()
     refused(inside("evaluate", "cut", cwd=tmp_path), "labels.csv", "not finished")
@@ -380,7 +380,7 @@ def test_broken_models_get_one_line(tmp_path):
     assert inside("fit", "blobs", "--method", "kmeans", "--out", "run", cwd=tmp_path).returncode == 0
     model = tmp_path / "run" / "model.safetensors"
     model.write_bytes(model.read_bytes()[:-10])
-    refused(inside("predict", "run", "blobs", cwd=tmp_path), "model.safetensors", "cut short")
+    refused(inside("predict", "run", "blobs", cwd=tmp_path), "model.safetensors", "truncated")
     model.write_bytes(b"\x80\x04N.")
     refused(inside("predict", "run", "blobs", cwd=tmp_path), "model.safetensors", "not a file written by lsdc")
     (tmp_path / "run" / "config.json").write_text("{")
@@ -486,4 +486,4 @@ def test_commands_that_share_no_work_refuse_several_processes(tmp_path, monkeypa
     monkeypatch.setattr("lsdc.parallel.join", lambda: None)
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
-    refused(inside("list", "methods", cwd=tmp_path), "torchrun", "lsdc list alone")
+    refused(inside("list", "methods", cwd=tmp_path), "torchrun", "run lsdc list without it")

@@ -18,7 +18,7 @@ import pytest
 
 from lsdc.data import budget
 from lsdc.data.benchmarks import mnist
-from lsdc.data.download import CHUNK, Source, fetch
+from lsdc.data.download import CHUNK, OfficialFiles, fetch
 from lsdc.errors import InputError
 
 A, B = b"first file" * 5000, bytes(range(256)) * 400
@@ -87,14 +87,14 @@ def archived(server, members, **changes):
     """A source whose archive the server has."""
     content = tar(members)
     server.pages["/set.tar.gz"] = content
-    source = Source("set", {"a": md5(A), "b": md5(B)}, (server.url,), "set.tar.gz", md5(content))
+    source = OfficialFiles("set", {"a": md5(A), "b": md5(B)}, (server.url,), "set.tar.gz", md5(content))
     return replace(source, **changes)
 
 
 def single(server, *mirrors):
     """A source whose files the server has one by one."""
     server.pages |= {"/a.gz": gzip.compress(A), "/b.gz": gzip.compress(B)}
-    return Source("set", {"a": md5(A), "b": md5(B)}, (*mirrors, server.url))
+    return OfficialFiles("set", {"a": md5(A), "b": md5(B)}, (*mirrors, server.url))
 
 
 def refused(source, root, *parts):
@@ -151,7 +151,7 @@ def test_a_data_set_downloads_itself(tmp_path, server):
         "y-idx1-ubyte": bytes([0, 0, 8, 1, 0, 0, 0, 1, 9]),
     }
     server.pages |= {f"/{name}.gz": gzip.compress(content) for name, content in files.items()}
-    source = Source("mnist", {name: md5(content) for name, content in files.items()}, (server.url,))
+    source = OfficialFiles("mnist", {name: md5(content) for name, content in files.items()}, (server.url,))
     data = mnist(tmp_path, source)
     assert data.X.tolist() == [[[1, 2], [3, 4]]]
     assert data.y.tolist() == [9]
@@ -325,6 +325,6 @@ def test_downloads_without_end(server, tmp_path, monkeypatch):
 
     source = single(server)
     server.pages = {"/a.gz": forever, "/b.gz": forever}
-    refused(source, tmp_path / "root", "more than 2,000,000 bytes, which is the limit")
+    refused(source, tmp_path / "root", "more than the limit of 2,000,000 bytes")
     assert sum(sent) < 50_000_000
     assert not (tmp_path / "root").exists()

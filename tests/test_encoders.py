@@ -1,5 +1,6 @@
 """Encoders: pretrained networks make vectors of photos and texts, which are kept, and known again by the run."""
 
+import io
 import json
 import os
 import shutil
@@ -18,6 +19,9 @@ import lsdc
 from lsdc import InputError, KMeans, encode, open_data
 from lsdc.data import cache
 from lsdc.data.encoders import ENCODERS, settings_of
+from lsdc.data.seen import seen
+from lsdc.explore.samples import Samples
+from lsdc.report.pictures import Pictures
 from test_cli import inside, refused
 
 RED, BLUE = (200, 30, 30), (30, 30, 200)
@@ -80,6 +84,34 @@ def test_a_run_knows_its_encoder(place):
     assert again.returncode == 0, again.stderr
 
 
+def test_people_see_the_photos_and_not_what_the_encoder_made_of_them(place):
+    page = (place / "run" / "report.html").read_text()
+    assert page.count('alt="red/') + page.count('alt="blue/') == 2 * 3 * 6
+    assert "data:image/" in page.split('id="sheet"')[1][:80]
+    assert "as the encoder net.onnx sees them" in " ".join(page.split())
+    assert "set it apart" not in page
+    assert str(place) not in page.split("<details>")[0]
+    samples = Samples(list(open_data(str(place / "photos")).ids))
+    samples.show(open_data(str(place / "photos"), encoder=str(place / "net.onnx")))
+    assert samples.kind == "images"
+    picture = Image.open(io.BytesIO(samples.picture(0, "small")))
+    assert picture.size == (160, 160)
+    assert np.asarray(picture).mean((0, 1)).argmax() == 2  # the first photo is blue
+
+
+def test_photos_of_any_depth_are_shown_from_their_files(tmp_path):
+    (tmp_path / "deep").mkdir()
+    for i in range(4):
+        Image.fromarray(np.full((12, 12), 1000.0 * i, np.float32)).save(tmp_path / "deep" / f"{i}.tiff")
+    data = open_data(str(tmp_path / "deep"), encoder=str(network(tmp_path / "net.onnx")))
+    shown = [int(seen(data).from_file(i, 8).mean()) for i in range(4)]
+    assert shown == [0, 85, 170, 255]
+    (tmp_path / "deep" / "3.tiff").unlink()
+    pictures = Pictures(seen(data), np.arange(4))
+    assert pictures.sheet(np.arange(4)).across == 2
+    assert len(pictures.addresses(np.arange(4))) == 4
+
+
 def test_an_encoder_that_moved_or_changed(place, tmp_path):
     shutil.copytree(place, tmp_path / "mine")
     mine = tmp_path / "mine"
@@ -90,7 +122,7 @@ def test_an_encoder_that_moved_or_changed(place, tmp_path):
     moved = inside("predict", "run", "photos", "--encoder", "net.onnx", cwd=mine)
     assert moved.stdout == (mine / "run" / "labels.csv").read_text()
     network(mine / "net.onnx", meta={"mean": "0.4"})
-    refused(inside("predict", "run", "photos", "--encoder", "net.onnx", cwd=mine), "not the encoder the run was made")
+    refused(inside("predict", "run", "photos", "--encoder", "net.onnx", cwd=mine), "not the encoder the run was fitted")
 
 
 @pytest.mark.parametrize(
@@ -137,19 +169,19 @@ def bad_networks(folder):
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["--encoder", "text.onnx"], ["text.onnx: not an ONNX file"]),
+        (["--encoder", "text.onnx"], ["text.onnx: not a usable ONNX file"]),
         (["--encoder", "gone.onnx"], ["gone.onnx: no such file"]),
         (["--encoder", "vector.onnx"], ["takes x: tensor(float) of (n, 7)", "(n, 3, h, w)"]),
-        (["--encoder", "nan.onnx", "--encoder-set", "output=w"], ["not finite (NaN)"]),
+        (["--encoder", "nan.onnx", "--encoder-set", "output=w"], ["NaN or infinite features"]),
         (["--encoder", "nan.onnx", "--encoder-set", "output=q"], ["no output 'q'; it has y, z, w"]),
         (["--encoder", "nan.onnx", "--encoder-set", "size=32"], ["takes images of 16 x 16, not size=32"]),
         (["--encoder", "nan.onnx", "--encoder-set", "size=1"], ["size='1'", "8 to 4096"]),
-        (["--encoder", "nan.onnx", "--encoder-set", "colour=1"], ["unknown setting of an encoder 'colour'"]),
+        (["--encoder", "nan.onnx", "--encoder-set", "colour=1"], ["unknown encoder setting 'colour'"]),
         (["--encoder", "nan.onnx", "--encoder-set", "std"], ["KEY=VALUE"]),
-        (["--encoder", "someone/some-model"], ["someone/some-model", "Hugging Face hub", "say where its folder is"]),
+        (["--encoder", "someone/some-model"], ["someone/some-model", "Hugging Face hub", "give its folder"]),
         (["--encoder", "wordllama:x"], ["encodes texts, not images", "--text-encoder"]),
         (["--encoder", "magic:x"], ["unknown kind of encoder 'magic'"]),
-        (["--text-encoder", "wordllama"], ["--text-encoder is for texts", "holds images"]),
+        (["--text-encoder", "wordllama"], ["--text-encoder is for texts", "contains images"]),
         (["--text-encoder", "wordllama", "--encoder", "nan.onnx"], ["give one of them"]),
     ],
 )
@@ -160,7 +192,7 @@ def test_bad_encoders_are_said_in_one_line(place, words, parts):
 
 
 def test_vectors_are_not_encoded(tmp_path):
-    with pytest.raises(InputError, match="--encoder is for images, and this holds vectors"):
+    with pytest.raises(InputError, match="--encoder is for images, but this contains vectors"):
         open_data("blobs", encoder="net.onnx")
 
 
@@ -231,7 +263,7 @@ def test_a_cache_that_is_damaged_or_cannot_be_written(tmp_path, monkeypatch):
         cache.kept("y", 40, rows, 16)
     monkeypatch.setenv("LSDC_CACHE", str(tmp_path))
     monkeypatch.setattr("lsdc.data.budget.shutil.disk_usage", lambda folder: shutil._ntuple_diskusage(9, 9, 100))
-    with pytest.raises(InputError, match="640 bytes are needed there and 100 are free"):
+    with pytest.raises(InputError, match="640 bytes of disk space, and 100 are free"):
         cache.kept("z", 40, rows, 16)
 
 
@@ -257,6 +289,26 @@ def test_texts_by_wordllama(tmp_path):
     assert "cat" in labels.splitlines()[1]
     assert inside("predict", "run", "x.txt", cwd=tmp_path).stdout == labels
     assert inside("report", "run", cwd=tmp_path).returncode == 0
+
+
+def test_a_table_with_a_column_of_texts_is_read_again(tmp_path):
+    pytest.importorskip("wordllama")
+    rows = [f"t{i},{text}" for i, text in enumerate(TEXTS)]
+    (tmp_path / "x.csv").write_text("\n".join(["id,text", *rows, ""]))
+    done = inside("fit", "x.csv", *KMEANS, "--text-encoder", "wordllama", "--out", "run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "columns: texts text; id id" in done.stderr
+    page = " ".join((tmp_path / "run" / "report.html").read_text().split())
+    assert "as the encoder wordllama reads them" in page
+    assert "<mark>" in page
+    again = inside("report", "run", cwd=tmp_path)
+    assert again.returncode == 0
+    assert "without the data" not in again.stderr
+    assert inside("predict", "run", "x.csv", cwd=tmp_path).stdout == (tmp_path / "run" / "labels.csv").read_text()
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    config["data"]["columns"] = ["text"]  # as older versions wrote it
+    (tmp_path / "run" / "config.json").write_text(json.dumps(config))
+    assert "without the data" not in inside("report", "run", cwd=tmp_path).stderr
 
 
 @pytest.mark.slow

@@ -54,13 +54,13 @@ def test_a_job_that_is_killed_fails_alone(tmp_path):
         tables.append(([result["method"] for result in results], state.notes))
 
     state = run_table(jobs, {}, Place(tmp_path, tmp_path, jobs=2), write, asked=["lsdc"], watch=watch)
-    message = "its process ended with code -9 (-9: killed, memory?)"
+    message = "its process ended with code -9 (-9: killed, perhaps out of memory)"
     assert state.failed == {"lsdc-seed0": message}
     assert (state.done, state.total, state.running) == (2, 2, [])
     assert seen[0].stage == "starts"
     assert len(tables) == 3  # before anything has run, and after each
     assert tables[0] == ([], [])
-    assert tables[-1] == (["kmeans"], [f"Failed, and not in the means: lsdc-seed0 ({message})."])
+    assert tables[-1] == (["kmeans"], [f"Failed, not included in the means: lsdc-seed0 ({message})."])
     again = run_table(
         jobs[1:], {"kmeans-seed0": jobs[1].read(tmp_path)}, Place(tmp_path, tmp_path), write, asked=["kmeans"]
     )

@@ -276,7 +276,7 @@ def test_models_of_format_1_are_read(X, params, tmp_path):
 def test_works_in_a_pipeline(name):
     X, _ = blobs()
     labels = make_pipeline(StandardScaler(), quick(name)).fit_predict(X)
-    assert len(labels) == len(X)
+    assert np.array_equal(labels, quick(name).fit_predict(StandardScaler().fit_transform(X)))
 
 
 @every_method
@@ -297,7 +297,7 @@ def test_run_folders_hold_everything(name, tmp_path):
 @every_deep_method
 def test_resuming_an_interrupted_fit_is_bit_exact(name, tmp_path, monkeypatch):
     """In the middle of an epoch: the state is kept after every step, and whatever the epoch was prepared with."""
-    X, _ = blobs(200)
+    X, _ = blobs(130)  # four steps an epoch
     monkeypatch.setattr(dec, "CHANGED", -1.0)  # else it is done at once
     settings = {"epochs": 4, "pretext_plan": {"epochs": 2}}
     settings |= {"pretext": "autoencoder"} if "pretext" in METHODS[name]().get_params() else {}
@@ -495,7 +495,7 @@ def test_other_shapes_cannot_be_predicted(name):
         pictures.predict(grey_images(side=9))
     with pytest.raises(ValueError, match="the model was fitted on images"):
         pictures.predict(np.zeros((4, 64)))
-    with pytest.raises(ValueError, match="X is texts"):
+    with pytest.raises(ValueError, match="X contains texts"):
         vectors.predict(texts())
     if suits(name, "texts"):
         with pytest.raises(ValueError, match="fitted on texts"):
@@ -508,7 +508,7 @@ def test_bad_model_files_are_refused(name, tmp_path):
     quick(name).fit(blobs()[0]).save(path)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match="cut short"):
+    with pytest.raises(InputError, match="truncated"):
         lsdc.load(path)
     with pytest.raises(InputError, match="no such file"):
         lsdc.load(tmp_path / "nothing")
@@ -577,7 +577,7 @@ def test_parts_can_be_functions(tmp_path):
     X, _ = blobs()
     model.fit(X)
     model.save(tmp_path / "m.safetensors")
-    with pytest.raises(InputError, match=r"a function of your own.*; give it again: backbone=that function"):
+    with pytest.raises(InputError, match=r"a function of your own.*; pass it again: backbone=that function"):
         lsdc.load(tmp_path / "m.safetensors")
     loaded = lsdc.load(tmp_path / "m.safetensors", backbone=backbone, augment=model.augment)
     assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from exploring import EVIL, NAMES, PORT, TOKEN, client_of, fitted, photos, session_of
 from lsdc.errors import InputError
 from lsdc.explore import features
-from lsdc.explore.edits import initial, replayed
+from lsdc.explore.edits import Name, Undo, initial, replayed
 from lsdc.explore.guard import hosts_of
-from lsdc.explore.journal import Journal, about
+from lsdc.explore.journal import Journal, header_of
 from lsdc.runs.folder import Run
 
 N = len(NAMES)
@@ -199,7 +199,7 @@ def test_undo_and_redo(client):
     assert state(client)["redo"] == "merge cluster 0 into cluster 1"
     assert change(client, do="redo").json()["clusters"] == merged["clusters"]
     assert change(client, do="redo").status_code == 400
-    assert "nothing to do again" in change(client, do="redo").json()["message"]
+    assert "nothing to redo" in change(client, do="redo").json()["message"]
 
 
 def test_a_stale_edit_is_refused_with_a_reason(client):
@@ -244,6 +244,18 @@ def test_a_run_whose_data_has_gone_says_so_and_works_without(run):
     assert change(bare, do="name", cluster=1, name="still works").status_code == 200
     assert bare.get("/api/samples/0/neighbours").json()["items"] == []
     assert bare.get("/api/map").status_code == 404
+
+
+def test_clusters_that_have_names_begin_with_them(run):
+    (run / "names.json").write_text(
+        json.dumps({"names": ["reds", None, "  two\nlines  ", "of no cluster"], "terms": []})
+    )
+    session = session_of(run)
+    assert session.state.names == {0: "reds", 2: "two lines"}
+    session.edit(0, Name(do="name", cluster=0, name="others"))
+    session.edit(1, Undo(do="undo"))
+    assert session.state.names == {0: "reds", 2: "two lines"}
+    assert ",reds," in session.export().read_text()
 
 
 def test_names_that_are_no_text_and_texts(tmp_path):
@@ -312,7 +324,7 @@ def test_whatever_is_asked_the_answer_is_no_failure_and_the_journal_tells_the_st
             body = {**one, "version": now} if isinstance(one, dict) and one.get("version") == "now" else one
             response = client.post("/api/edits", json=body)
         assert response.status_code in (200, 400, 404, 405, 409, 422), response.text
-    _, edits = Journal.open(run / "edits.jsonl", about(run / "labels.csv"))
+    _, edits = Journal.open(run / "edits.jsonl", header_of(run / "labels.csv"))
     _, labels, _ = Run.open(run).read_labels()
     told = replayed(initial(labels, 3), edits).state
     content = client.get("/api/labels").content

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lsdc.errors import InputError
 from lsdc.explore.edits import EDIT, OUTLIER, applied, initial, replayed
-from lsdc.explore.journal import Journal, about
+from lsdc.explore.journal import Journal, header_of
 
 N, K = 12, 4
 LABELS = np.arange(N) % K
@@ -119,7 +119,7 @@ def test_what_each_correction_does():
     [
         ({"do": "name", "cluster": 9, "name": "x"}, "no cluster 9"),
         ({"do": "merge", "cluster": 1, "into": 1}, "with itself"),
-        ({"do": "split", "cluster": 0, "samples": [0, 4, 8]}, "nothing would be left"),
+        ({"do": "split", "cluster": 0, "samples": [0, 4, 8]}, "that would leave"),
         ({"do": "split", "cluster": 0, "samples": [1]}, "not all of these samples"),
         ({"do": "move", "samples": [12], "to": 0}, "no sample 12"),
     ],
@@ -133,13 +133,13 @@ def test_looking_writes_nothing_and_the_first_edit_says_which_labels(tmp_path):
     labels = tmp_path / "labels.csv"
     labels.write_text("id,cluster,confidence\n")
     path = tmp_path / "edits.jsonl"
-    journal, _ = Journal.open(path, about(labels))
+    journal, _ = Journal.open(path, header_of(labels))
     assert not path.exists()
     journal.append(edit(do="undo"))
-    Journal.open(path, about(labels))
+    Journal.open(path, header_of(labels))
     labels.write_text("id,cluster,confidence\na,0,1\n")
     with pytest.raises(InputError, match=r"other labels.*move it away"):
-        Journal.open(path, about(labels))
+        Journal.open(path, header_of(labels))
 
 
 def test_damage_before_the_last_line_is_refused_and_named(tmp_path):
@@ -153,7 +153,7 @@ def test_damage_before_the_last_line_is_refused_and_named(tmp_path):
         with pytest.raises(InputError, match=r"edits.jsonl: line 2 is damaged"):
             Journal.open(path, HEADER)
     path.write_text('{"other": 1}\n' + lines[1])
-    with pytest.raises(InputError, match="not a journal"):
+    with pytest.raises(InputError, match="cannot read this journal"):
         Journal.open(path, HEADER)
 
 

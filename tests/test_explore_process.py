@@ -35,7 +35,7 @@ def refusal(capsys, *words):
 
 def test_every_change_outlives_kill_9_and_ctrl_c_is_the_way_to_end(run, capsys):
     process, client = started(run)
-    assert "open in another explorer, or being fitted; close that first" in refusal(capsys, run)
+    assert "in use by another explorer or a fit; close that first" in refusal(capsys, run)
     for version, name in enumerate(("one", "two", "three")):
         wish = {"version": version, "edit": {"do": "name", "cluster": version, "name": name}}
         assert client.post("/api/edits", json=wish).status_code == 200

@@ -103,7 +103,7 @@ def test_a_damaged_checkpoint_is_said_and_the_one_before_it_taken(tmp_path, whol
     stopped(folder)
     file = folder / "checkpoint" / "clustering.safetensors"
     file.write_bytes(file.read_bytes()[:-7] if damage == "cut" else damage)
-    with pytest.warns(HealthWarning, match=r"clustering.safetensors: .*; goes on from the one before it, epoch 1"):
+    with pytest.warns(HealthWarning, match=r"clustering.safetensors: .*; using the one before it, epoch 1"):
         fitted(folder)
     assert left(folder) == left(whole)
 
@@ -113,7 +113,7 @@ def test_a_stage_whose_checkpoints_are_all_damaged_starts_again(tmp_path, whole)
     stopped(folder)
     for file in (folder / "checkpoint").glob("clustering*"):
         file.write_bytes(b"damaged")
-    with pytest.warns(HealthWarning, match=r"clustering.safetensors: .*; starts the stage again"):
+    with pytest.warns(HealthWarning, match=r"clustering.safetensors: .*; starting the stage again"):
         fitted(folder)
     assert left(folder) == left(whole)
 
@@ -125,7 +125,7 @@ def test_a_checkpoint_of_another_version_is_said(tmp_path, whole):
     content = file.read_bytes()
     file.write_bytes(content.replace(b'\\"format\\": 2', b'\\"format\\": 7'))
     assert file.read_bytes() != content
-    with pytest.warns(HealthWarning, match=r"of another version of lsdc \(format 7, not 2\); goes on from the one"):
+    with pytest.warns(HealthWarning, match=r"written by another version of lsdc \(format 7, not 2\); using the one"):
         fitted(folder)
     assert left(folder) == left(whole)
 
@@ -135,7 +135,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         stopped(tmp_path / name)
     config = json.loads((tmp_path / "b" / "config.json").read_text())
     (tmp_path / "b" / "config.json").write_text(json.dumps({**config, "fingerprint": "0" * 16}))
-    with pytest.raises(InputError, match=r"b: was started with other settings or data; use --overwrite"):
+    with pytest.raises(InputError, match=r"b: started with other settings or data; use --overwrite"):
         fitted(tmp_path / "b")
     source, target = (tmp_path / name / "checkpoint" / "clustering.safetensors" for name in ("a", "b"))
     content = source.read_bytes()
@@ -153,7 +153,7 @@ def test_a_run_that_is_at_work_is_left_alone(tmp_path):
     def second(progress):
         fitted(folder)
 
-    with pytest.raises(InputError, match="another process is at work on this run; wait for it"):
+    with pytest.raises(InputError, match="another process is using this run; wait until it has finished"):
         fitted(folder, monitor=second)
     shutil.rmtree(folder)
 
@@ -193,10 +193,10 @@ def test_a_loss_that_is_no_number_goes_back_and_takes_smaller_steps():
     with pytest.warns(HealthWarning) as caught:
         history = cliff(lr=4.0)
     assert [str(w.message) for w in caught] == [
-        "cliff: the loss became nan in epoch 1, step 2; goes on from the beginning with 0.3 of the learning rate "
-        "(try 1 of 3)",
-        "cliff: the loss became nan in epoch 2, step 2; goes on from epoch 1 with 0.09 of the learning rate "
-        "(try 2 of 3)",
+        "cliff: the loss became nan in epoch 1, step 2; continuing from the beginning with 0.3 of the learning rate "
+        "(retry 1 of 3)",
+        "cliff: the loss became nan in epoch 2, step 2; continuing from epoch 1 with 0.09 of the learning rate "
+        "(retry 2 of 3)",
     ]
     assert [record["lr"] for record in history] == pytest.approx([1.2, 0.36, 0.36])
     assert len(history[-1]["retries"]) == 2
@@ -204,7 +204,7 @@ def test_a_loss_that_is_no_number_goes_back_and_takes_smaller_steps():
 
 
 def test_tries_are_bounded():
-    with pytest.warns(HealthWarning), pytest.raises(Diverged, match="3 tries with smaller steps did not help"):
+    with pytest.warns(HealthWarning), pytest.raises(Diverged, match="3 retries with smaller steps did not help"):
         cliff(lr=900.0)
 
 
@@ -253,7 +253,9 @@ def test_a_collapse_goes_back_to_the_last_sound_epoch():
         history = sink(lr=1.2)
     said = [str(w.message) for w in caught]
     assert said[0].startswith("epoch 5: 100% of the samples fall into one cluster")
-    assert said[1:] == ["cliff: collapsed in epoch 5; goes on from epoch 2 with 0.3 of the learning rate (try 1 of 3)"]
+    assert said[1:] == [
+        "cliff: collapsed in epoch 5; continuing from epoch 2 with 0.3 of the learning rate (retry 1 of 3)"
+    ]
     assert [record["alive"] for record in history] == [2] * 8
     assert [record["lr"] for record in history] == pytest.approx([1.2] * 2 + [0.36] * 6)
     assert history[-1]["retries"] == ["collapsed in epoch 5"]
@@ -265,14 +267,14 @@ def all_in_one(history):
 
 
 def test_a_collapse_that_passes_for_the_end_goes_back_too():
-    with pytest.warns(HealthWarning, match="cliff: done, but collapsed in epoch 3; goes on from epoch 2 with 0.3"):
+    with pytest.warns(HealthWarning, match="cliff: done, but collapsed in epoch 3; continuing from epoch 2 with 0.3"):
         history = sink(1.2, all_in_one)
     assert [record["alive"] for record in history] == [2] * 8
     assert history[-1]["retries"] == ["done, but collapsed in epoch 3"]
     with pytest.warns(HealthWarning) as caught:
         history = sink(40.0, all_in_one)
     assert history[-1]["alive"] == 1
-    assert sum("(try" in str(w.message) for w in caught) == 3
+    assert sum("(retry" in str(w.message) for w in caught) == 3
 
 
 def test_a_collapse_that_smaller_steps_do_not_mend_is_kept_and_said():
@@ -280,7 +282,7 @@ def test_a_collapse_that_smaller_steps_do_not_mend_is_kept_and_said():
         history = sink(lr=40.0)
     assert len(history) == 8
     assert history[-1]["alive"] == 1
-    assert sum("(try" in str(w.message) for w in caught) == 3
+    assert sum("(retry" in str(w.message) for w in caught) == 3
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -290,7 +292,7 @@ def test_a_second_signal_does_not_wait_for_the_step(tmp_path, number):
     code, out, said = victims.surrounded(tmp_path, victims.Signals(number, times=2), *words)
     assert code == 128 + number, said
     assert out == "signal\nsignal\n"  # and no step after the second
-    assert "everything up to epoch 1 is kept. Go on with:" in said.splitlines()[-1]
+    assert "everything up to epoch 1 is saved. Resume with:" in said.splitlines()[-1]
     assert not list((tmp_path / "run").rglob("*.tmp"))
 
 

@@ -43,5 +43,4 @@ def test_topics_of_unequal_size_are_found_in_documents():
     counts = np.zeros((1000, 160))
     np.add.at(counts, (np.arange(1000)[:, None], drawn), 1)
     model = LSDC(4, random_state=0).fit(sp.csr_matrix(counts))
-    assert model.settings_["space"] == "inputs"
     assert clustering_accuracy(y, model.labels_) >= 0.97

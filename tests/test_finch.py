@@ -1,7 +1,5 @@
 """FINCH: by hand, by a literal loop, and as an estimator."""
 
-import subprocess
-import sys
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +14,7 @@ from lsdc import FINCH, HealthWarning, InputError
 from lsdc.functional import cut, finch_partitions, first_neighbours, linked, merge_closest, natural
 from lsdc.functional.finch import Partition
 from lsdc.metrics import clustering_accuracy
+from peaks import printed
 
 METRICS = ("cosine", "l2")
 every_metric = pytest.mark.parametrize("metric", METRICS)
@@ -151,24 +150,19 @@ def test_the_natural_partition_is_the_one_before_the_largest_gap():
 
 
 PROGRAM = """
-import resource, torch
+import torch
 torch.set_num_threads(1)
-from lsdc.functional import finch_partitions, nearest_among
+from lsdc.functional import nearest_among
 f = torch.randn(100_000, 64, generator=torch.Generator().manual_seed(0))
-{call}
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+nearest_among(f[:2049], f, 1, "cosine")
+print(peak())
 """
-
-
-def peak_bytes(call):
-    program = PROGRAM.format(call=call)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    return int(done.stdout) * (1 if sys.platform == "darwin" else 1024)
 
 
 def test_two_blocks_of_100_000_samples_stay_under_1_gb():
     """What is alive at once is the same for all blocks; ``benchmarks/finch.py --large`` runs them all."""
-    assert peak_bytes('nearest_among(f[:2049], f, 1, "cosine")') < 2**30
+    (peak,) = printed(PROGRAM)
+    assert peak < 2**30
 
 
 # ---- the estimator ------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def test_a_lock_that_was_waited_for_cannot_be_held_twice(tmp_path):
     with run.alone():
         waiting = os.open(tmp_path / "run" / ".lock", os.O_RDWR)
     fcntl.flock(waiting, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with pytest.raises(Busy, match="another process is at work"), run.alone():
+    with pytest.raises(Busy, match="another process is using"), run.alone():
         pass
     os.close(waiting)
     with run.alone():
@@ -66,7 +66,7 @@ def test_a_file_system_without_locks_is_said(tmp_path, monkeypatch):
         raise OSError(errno.ENOSYS, "Function not implemented")
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with pytest.warns(HealthWarning, match=r"run: its file system has no locks \(Function not implemented\)"):
+    with pytest.warns(HealthWarning, match=r"run: the file system has no locks \(Function not implemented\)"):
         fitted(tmp_path / "run")
     assert (tmp_path / "run" / "labels.csv").exists()
 
@@ -86,7 +86,7 @@ def test_a_run_that_was_finished_meanwhile_is_not_replaced(tmp_path, kind):
     first = getattr(Run, kind)(tmp_path / "run")
     fitted(tmp_path / "run")
     before = left_by(tmp_path / "run")
-    with pytest.raises(InputError, match="a run is there already; use --resume, --overwrite or another --out"):
+    with pytest.raises(InputError, match="a run already exists here; use --resume, --overwrite or another --out"):
         fitted(first, k=4)
     assert left_by(tmp_path / "run") == before
 
@@ -120,7 +120,7 @@ def test_a_kill_while_a_run_is_cleared_leaves_a_run(tmp_path, n):
     fitted(tmp_path / "run")
     (tmp_path / "run" / "notes.txt").write_text("mine")
     assert exit_code_of(overwrite, tmp_path / "run", n) == -signal.SIGKILL
-    refused(inside("fit", "x.npy", "-k", 3, "--out", "run", cwd=tmp_path), "a run is there already")
+    refused(inside("fit", "x.npy", "-k", 3, "--out", "run", cwd=tmp_path), "a run already exists")
     fitted(None, resume=tmp_path / "run")
     fitted(Run.create(tmp_path / "run", overwrite=True), k=4)
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
@@ -165,7 +165,7 @@ def test_a_run_does_not_go_on_with_another_method(tmp_path):
     assert inside(*words, "--method", "finch", cwd=tmp_path).returncode == 0
     before = left_by(tmp_path / "run")
     result = inside(*words, "--resume", "--method", "kmeans", cwd=tmp_path)
-    refused(result, "run: was started with --method finch, not kmeans; choose another --out")
+    refused(result, "run: started with --method finch, not kmeans; choose another --out")
     assert left_by(tmp_path / "run") == before
     for more in ((), ("--method", "finch")):
         assert inside(*words, "--resume", *more, cwd=tmp_path).returncode == 0

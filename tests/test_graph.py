@@ -14,7 +14,7 @@ from lsdc.data.sources import Data
 from lsdc.errors import InputError
 from lsdc.functional import graph_information, pair_likelihood, walk
 from lsdc.methods import graph, graph_network
-from lsdc.methods.beside import beside_kmeans
+from lsdc.methods.against_kmeans import beside_kmeans
 from lsdc.methods.graph_network import Encoder
 from lsdc.methods.lsdc import Settings
 from lsdc.metrics import clustering_accuracy
@@ -72,6 +72,31 @@ def test_the_likelihood_of_a_pair_is_its_formula():
     mean = torch.tensor([0.5, 0.3, 0.2])
     wanted = [math.log(sum((p[i, c] * q[i, c]).item() ** 0.6 / mean[c].item() for c in range(3))) for i in range(4)]
     torch.testing.assert_close(pair_likelihood(p, q, mean, 0.6), torch.tensor(wanted), atol=1e-5, rtol=1e-5)
+
+
+def test_a_wrong_pair_is_as_likely_as_any_two_samples():
+    p, mean = torch.eye(2), torch.tensor([0.5, 0.5])
+    torn, joined = pair_likelihood(p, p.flip(0), mean, wrong=0.1), pair_likelihood(p, p, mean, wrong=0.1)
+    torch.testing.assert_close(torn, torch.full((2,), 0.1).log())  # no worse, however sure both are
+    torch.testing.assert_close(joined, torch.full((2,), 0.1 + 0.9 * 2).log())
+    logits = torch.tensor([[20.0, 0.0], [1.0, 0.0]]).requires_grad_()
+    other = torch.tensor([[0.0, 1.0], [0.0, 1.0]])
+    pair_likelihood(logits.softmax(1), other, mean, wrong=0.1).sum().backward()
+    assert logits.grad[0].abs().max() < 1e-6 < 0.1 < logits.grad[1].abs().max()  # who is sure is not moved by it
+
+
+def test_the_partition_that_most_classifiers_found_is_averaged():
+    """Seven classifiers: four see the sign of one coordinate, three that of the other; two of the four are noisy."""
+    f = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
+    along = torch.tensor([[1.0, -1.0], [0.0, 0.0]])
+    weights = torch.stack([along, along + 0.02, along.flip(1), along.flip(1) + 0.01, *[along.flip(0)] * 3])
+    classifiers = Classifiers(weights)
+    order = torch.tensor([4, 0, 5, 1, 6, 2, 3])
+    chosen = classifiers.agreeing(f, order)
+    assert set(chosen.tolist()) == {0, 1, 2, 3}
+    weight, _ = classifiers.agreement(f, chosen)
+    labels = Classifiers(weight[None])(f)[0].argmax(1)
+    assert clustering_accuracy((f[:, 0] > 0).numpy(), labels.numpy()) > 0.99
 
 
 def test_a_sure_pair_of_a_rare_cluster_counts_as_the_rarity():

@@ -55,10 +55,10 @@ WORDS = {
     "unknown words": ({"surprise": 1}, "unknown setting 'surprise'"),
     "unknown parameter": ({"params__widt": 1}, "unknown parameter 'widt': did you mean 'width'"),
     "10**12 clusters": ({"params__n_clusters": 10**12, "settings__n_clusters": 10**12}, "is more than the 40 samples"),
-    "unequal clusters": ({"params__n_clusters": 2}, "n_clusters is not the same"),
+    "unequal clusters": ({"params__n_clusters": 2}, "n_clusters differs"),
     "clusters as text": ({"params__n_clusters": "3"}, "n_clusters must be a whole number"),
-    "a function": ({"params__backbone": "os:system"}, "give it again: backbone=that function"),
-    "a function in the settings": ({"settings__backbone": "os:system"}, "give it again: backbone=that function"),
+    "a function": ({"params__backbone": "os:system"}, "pass it again: backbone=that function"),
+    "a function in the settings": ({"settings__backbone": "os:system"}, "pass it again: backbone=that function"),
     "unknown setting": ({"settings__colour": 1}, "unknown setting 'settings.colour'"),
     "unknown backbone": ({"settings__backbone": "vgg9"}, "unknown backbone 'vgg9'"),
     "another backbone": ({"settings__backbone": "resnet18"}, "needs images"),
@@ -118,12 +118,12 @@ TENSORS = {
     "NaN offset": ("kmeans", {"offset": np.full(5, np.nan)}, "offset holds values"),
     "long offset": ("kmeans", {"offset": np.zeros(6)}, "'offset' should be"),
     "NaN scale": ("kmeans", {"scale": np.array(np.nan, F4)}, "scale holds values"),
-    "no scale": ("kmeans", {"scale": np.array(0, F4)}, "the scale or the labels are impossible"),
+    "no scale": ("kmeans", {"scale": np.array(0, F4)}, "the scale or the labels are invalid"),
     "NaN centres": ("kmeans", {"state/centres": np.full((3, 5), np.nan, F4)}, "centres holds values"),
     "fewer centres": ("kmeans", {"state/centres": np.zeros((2, 5), F4)}, "'centres' should be"),
     "no variance": ("kmeans", {"state/variance": np.array(0, F4)}, "must be positive"),
-    "labels beyond": ("kmeans", {"labels": np.full(40, 3)}, "labels are impossible"),
-    "labels below": ("kmeans", {"labels": np.full(40, -1)}, "labels are impossible"),
+    "labels beyond": ("kmeans", {"labels": np.full(40, 3)}, "labels are invalid"),
+    "labels below": ("kmeans", {"labels": np.full(40, -1)}, "labels are invalid"),
     "labels as numbers": ("kmeans", {"labels": np.zeros(40)}, "'labels' should be torch.int64"),
     "labels as table": ("kmeans", {"labels": np.zeros((40, 1), np.int64)}, "'labels' should be"),
     "few labels": ("kmeans", {"labels": np.zeros(2, np.int64)}, "n_clusters=3 is more than the 2"),
@@ -141,5 +141,5 @@ def test_tensors_that_cannot_be(saved, tmp_path, attack):
 
 def test_finite_weights_may_still_overflow(saved, tmp_path):
     (tmp_path / "m").write_bytes(retyped(saved["lsdc"], **{BIAS: np.full(10, 3e38, F4)}))
-    with pytest.raises(InputError, match=r"so extreme that the result is infinite"):
+    with pytest.raises(InputError, match=r"too extreme to give a finite result"):
         load(tmp_path / "m").predict_proba(VECTORS)

@@ -148,9 +148,9 @@ def test_paths_are_brought_to_the_size_of_the_model(colours):
 
 
 def test_paths_that_lead_nowhere_are_named(colours):
-    with pytest.raises(InputError, match=r"X holds names of images, but 'nowhere.png' in row 12"):
+    with pytest.raises(InputError, match=r"X lists image files, but 'nowhere.png' in row 12"):
         KMeans(2).fit([*map(str, colours), "nowhere.png"])
-    with pytest.raises(InputError, match=r"'a.jpg' in row 0 .* is no file"):
+    with pytest.raises(InputError, match=r"'a.jpg' in row 0 .* does not exist"):
         KMeans(2).fit(["a.jpg", "b.jpg"])
 
 
@@ -167,7 +167,7 @@ def test_a_column_of_texts_is_texts():
     assert np.array_equal(model.predict(frame["text"].astype(object)), model.labels_)
     assert np.array_equal(model.predict(frame["text"].to_numpy()), model.labels_)
     frame.loc[2, "text"] = None
-    with pytest.raises(InputError, match=r"X holds texts, but in row 2 .* fill it in"):
+    with pytest.raises(InputError, match=r"X contains texts, but row 2 .* fill it in"):
         KMeans(2).fit(frame["text"])
     with pytest.raises(InputError, match="one dimension"):
         KMeans(2).fit(pd.Series([1.0, 2.0, 3.0]))
@@ -219,10 +219,12 @@ def test_folders_serve_as_labels_and_one_photo_is_predicted(many):
     labels = (many / "run" / "labels.csv").read_text().splitlines()
     one = inside("predict", "run", "photos/warm/07.jpg", cwd=many).stdout.splitlines()
     assert [f"warm/{one[1]}"] == [line for line in labels if line.startswith("warm/07")]
-    refused(inside("evaluate", "run", "--labels-from-folders", "--labels", "x.csv", cwd=many), "exclude each other")
+    refused(inside("evaluate", "run", "--labels-from-folders", "--labels", "x.csv", cwd=many), "cannot be combined")
     (many / "photos" / "warm" / "01.jpg").rename(many / "photos" / "top.jpg")
     inside("fit", "photos", *words, "--overwrite", cwd=many)
-    refused(inside("evaluate", "run", "--labels-from-folders", cwd=many), "1 of 40 samples are in no sub-folder", "top")
+    refused(
+        inside("evaluate", "run", "--labels-from-folders", cwd=many), "1 of 40 samples are not in a sub-folder", "top"
+    )
 
 
 def test_photos_without_an_encoder_get_a_small_network(many):
@@ -246,8 +248,8 @@ def test_files_that_are_no_images_are_listed(many):
     assert dict(data.skipped).keys() == {"film.mp4", "gone.png"}
     assert len(data.X) == 40
     said = about_reading(data)
-    assert "left out, as they are not named like images: 1 files (film.mp4)" in said
-    assert "left out, as they cannot be read: 1 of the images (gone.png)" in said
+    assert "left out, not images by their names: 1 files (film.mp4)" in said
+    assert "left out, cannot be read: 1 images (gone.png)" in said
 
 
 @pytest.mark.parametrize(("name", "save"), [("x.heic", "HEIF"), ("x.avif", "AVIF")])
@@ -297,7 +299,7 @@ def test_images_have_a_budget_of_pixels(tmp_path, monkeypatch):
     data = read(tmp_path)
     assert len(data.X) == 6
     assert data.skipped == (
-        ("bomb.png", "not a readable image (1,001 x 1,000 pixels; the limit is 1 million, scale it down)"),
+        ("bomb.png", "not a readable image (1,001 x 1,000 pixels; the limit is 1 million; scale it down)"),
     )
     assert max(most) <= 1_000_000
 

@@ -6,7 +6,7 @@ import torch
 
 from lsdc.data.augment import build_views
 from lsdc.data.sampler import Batch
-from lsdc.data.sources import Data, describe
+from lsdc.data.sources import Data, spec_of
 from lsdc.errors import InputError
 from lsdc.nn.network import BACKBONES, seeded
 from lsdc.pretext import PRETEXTS, Contrastive, DenoisingAutoencoder, RotNet
@@ -20,14 +20,14 @@ def bars(n=120):
     """Images with a bright upper edge: their rotation can be told."""
     X = np.random.default_rng(0).random((n, 8, 8)).astype(np.float32) * 0.3
     X[:, :2] += 1
-    return Data(X, describe(X))
+    return Data(X, spec_of(X))
 
 
 def low_rank(n=200, d=12):
     """Vectors of two hidden numbers: a lost value can be told from the others."""
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(n, 2)) @ rng.normal(size=(2, d))).astype(np.float32)
-    return Data(X, describe(X))
+    return Data(X, spec_of(X))
 
 
 def learned(pretext, data, augment, backbone, epochs=15):

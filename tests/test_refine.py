@@ -13,7 +13,7 @@ from lsdc.cli.main import main
 from lsdc.errors import InputError
 from lsdc.explore.corrected import carry_over, refine_run
 from lsdc.explore.edits import EDIT, initial, replayed
-from lsdc.explore.journal import Journal, about
+from lsdc.explore.journal import Journal, header_of
 from lsdc.explore.refine import corrections
 from lsdc.methods import read_config
 from lsdc.runs.folder import Run
@@ -35,7 +35,7 @@ def made(tmp_path_factory):
 
 
 def refine(run, edits, out):
-    journal, _ = Journal.open(run / "edits.jsonl", about(run / "labels.csv"))
+    journal, _ = Journal.open(run / "edits.jsonl", header_of(run / "labels.csv"))
     for edit in edits:
         journal.append(EDIT.validate_python(edit))
     try:
@@ -65,14 +65,14 @@ def test_samples_that_resemble_what_was_moved_follow(made, tmp_path):
     assert result.others == (after != np.where(np.isin(np.arange(len(labels)), some), 4, labels))[1:].sum()
     model = lsdc.load(tmp_path / "refined")
     assert np.array_equal(model.predict(np.load(made.parent / "x.npy")), after)
-    _, kept = Journal.open(tmp_path / "refined/edits.jsonl", about(tmp_path / "refined/labels.csv"))
+    _, kept = Journal.open(tmp_path / "refined/edits.jsonl", header_of(tmp_path / "refined/labels.csv"))
     state = replayed(initial(after, 5), kept).state
     assert (state.called(4), state.labels[0]) == ("the fifth", -1)
 
 
 def test_merged_clusters_become_one_and_the_run_before_stays(made, capsys):
     """By the command, as people call it."""
-    journal, _ = Journal.open(made / "edits.jsonl", about(made / "labels.csv"))
+    journal, _ = Journal.open(made / "edits.jsonl", header_of(made / "labels.csv"))
     journal.append(EDIT.validate_python({"do": "merge", "cluster": 0, "into": 1}))
     before = {file.name: file.read_bytes() for file in made.iterdir() if file.is_file()}
     _, labels, _ = Run.open(made).read_labels()
@@ -83,8 +83,8 @@ def test_merged_clusters_become_one_and_the_run_before_stays(made, capsys):
         codes.append(end.value.code)
     assert codes == [0, 2, 0]
     said = capsys.readouterr()
-    assert "0 samples that nobody touched changed their cluster" in said.out
-    assert "refined: a run is there already; use --overwrite or another --out" in said.err
+    assert "0 untouched samples changed cluster" in said.out
+    assert "refined: a run already exists here; use --overwrite or another --out" in said.err
     _, after, _ = Run.open(made / "refined").read_labels()
     together = np.isin(labels, [0, 1])
     assert len(set(after[together])) == 1
@@ -110,11 +110,13 @@ def test_halves_of_a_split_are_told_apart(made, tmp_path):
 
 
 def test_what_cannot_be_refined_is_said(made, tmp_path):
-    with pytest.raises(InputError, match=r"run: nothing has been corrected yet; do so with lsdc explore"):
+    with pytest.raises(
+        InputError, match=r"run: nothing has been corrected yet; correct some samples with lsdc explore"
+    ):
         refine(made, [{"do": "outlier", "samples": [1]}, {"do": "undo"}], tmp_path / "refined")
     np.save(tmp_path / "x.npy", np.random.default_rng(0).random((20, 4)))
     other = fitted(tmp_path / "x.npy", tmp_path / "other", 2)
-    with pytest.raises(InputError, match=r"models of the method lsdc, not of kmeans"):
+    with pytest.raises(InputError, match=r"models of the method lsdc, not kmeans"):
         refine(other, [{"do": "merge", "cluster": 0, "into": 1}], tmp_path / "elsewhere")
 
 
@@ -135,6 +137,6 @@ def test_corrections_count_clusters_that_are_there(tmp_path):
     new, learnt = Run.create(tmp_path), np.array([0, 0, 1, 1, 0, 0])  # which does not follow in sample 2
     new.write_labels(range(6), learnt, np.ones(6))
     carry_over(new, found, learnt)
-    _, kept = Journal.open(tmp_path / "edits.jsonl", about(tmp_path / "labels.csv"))
+    _, kept = Journal.open(tmp_path / "edits.jsonl", header_of(tmp_path / "labels.csv"))
     state = replayed(initial(learnt, 2), kept).state
     assert (state.labels.tolist(), state.called(0)) == (found.labels.tolist(), "two")

@@ -85,6 +85,14 @@ def test_health_is_said_with_what_to_try():
     assert warnings_of(facts(np.r_[np.zeros(99, int), 9], np.ones(100), config=free))[0].startswith("99% of the")
 
 
+@pytest.mark.parametrize(("own", "worse"), [(1.25, False), (1.0, False), (0.9, True), (-0.1, True)])
+def test_a_run_that_k_means_beats_is_pointed_at(own, worse):
+    beside = Beside(agreement=0.5, information={"lsdc": own, "kmeans": 1.0}, verdict="Compare.")
+    text = drawn(facts(beside=beside), None, None, None, "").decode()
+    lines = [line for line in text.splitlines() if "Compare." in line]
+    assert ["note warn" in line for line in lines] == [worse]
+
+
 def test_what_others_found_is_shown():
     beside = Beside(agreement=0.5, information={"lsdc": 1.25, "kmeans": 1.0}, verdict="Keep it.")
     read = Read(kind="dense vectors", n=6, shape=[7], range=(-1, 2), zeros=0.25, duplicates=3, notes=["a note"])
@@ -92,9 +100,9 @@ def test_what_others_found_is_shown():
     text = page(given=facts(beside=beside, read=read, named=Names(names=["Cats", None], terms=[["fur"]]))).text
     for part in (
         "Keep it.",
-        "0.500",
-        "LSD-C 1.250",
-        "vectors of 7 numbers",
+        "is the same): 0.50",
+        "LSD-C 1.25",
+        "rows of 7 numbers",
         "-1 to 2",
         "a note",
         "age, income",
@@ -313,7 +321,7 @@ def test_runs_are_compared_by_the_ids_of_their_samples(fitted):
     assert "ARI 1.000, NMI 1.000" in text
     assert "puts 100% of them" in text
     labels.write_text("\n".join([head, *(f"other-{row}" for row in rows)]) + "\n")
-    refused(inside("report", "one", "two", cwd=fitted), "no sample in common")
+    refused(inside("report", "one", "two", cwd=fitted), "no samples in common")
     labels.write_text("\n".join([head, *[rows[0]] * 90]) + "\n")
     refused(inside("report", "one", "two", cwd=fitted), "two", "same id")
 

@@ -270,7 +270,7 @@ def test_a_result_of_another_time_is_refused_and_left_alone(finished, tmp_path, 
         (["tabel1"], "table1"),
         (["table1", "--datasets", "mnits"], "mnist"),
         (["table1", "--datasets", "blobs", "--scale", "gpu"], "scale"),
-        (["ablation", "--datasets", "two-moons"], "composes images"),
+        (["ablation", "--datasets", "two-moons"], "needs images"),
         (["table1", "--datasets", "blobs", "--methods", "kmean"], "kmeans"),
         (["ablation", "--methods", "kmeans"], "not in table ablation"),
         (["table1", "--datasets", "mnist"], "train-images-idx3-ubyte"),
@@ -288,9 +288,9 @@ def test_mistakes_are_one_line(words, said, tmp_path, capsys, monkeypatch):
 def test_a_result_of_another_table_is_not_looked_at(tmp_path):
     (tmp_path / "cells").mkdir()
     (tmp_path / "cells" / "mnist-cpu-knn-seed0.json").write_text("{")
-    assert reproduce.stored("table1", "cpu", tmp_path, {}) == {}
+    assert reproduce.existing("table1", "cpu", tmp_path, {}) == {}
     with pytest.raises(InputError, match=r"mnist-cpu-knn-seed0.json: not a result"):
-        reproduce.stored("ablation", "cpu", tmp_path, {})
+        reproduce.existing("ablation", "cpu", tmp_path, {})
 
 
 @pytest.mark.filterwarnings("ignore::lsdc.errors.HealthWarning")
@@ -334,7 +334,7 @@ def test_an_interrupted_table_goes_on_where_it_was(tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
-    assert b"Go on with the same command" in process.communicate(timeout=60)[1]
+    assert b"Run the same command again" in process.communicate(timeout=60)[1]
     assert process.returncode == 130
     before = metrics.read_text().splitlines()
     assert subprocess.run(words, cwd=tmp_path, env=environment, check=False).returncode == 0
@@ -360,7 +360,7 @@ def test_a_sample_is_the_same_for_every_seed_and_says_so():
     assert np.array_equal(first.X, second.X)
     assert len(first.X) == len(first.y) == 500
     assert first.title == "digits, 500 of 1,797"
-    with pytest.raises(InputError, match="has 1,797 samples"):
+    with pytest.raises(InputError, match="has only 1,797 samples"):
         Source("digits", samples=1797).open(Path())
 
 
@@ -398,20 +398,21 @@ def test_figures_are_drawn_from_the_cells_that_are_there(finished):
 def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert call("reproduce", "table1", "--datasets", "blobs", "--out", tmp_path / "file") == 2
-    assert f"{tmp_path / 'file'}: cannot write there" in capsys.readouterr().err
+    assert f"{tmp_path / 'file'}: cannot be written to" in capsys.readouterr().err
 
 
 def test_the_run_of_another_time_is_not_gone_on_with(finished, tmp_path):
-    out = tmp_path / "out"
-    shutil.copytree(finished / "runs", out / "runs")
-    config = out / "runs" / "two-moons-cpu-lsdc-seed0" / "config.json"
-    config.write_text(config.read_text().replace('"behaviour": 2', '"behaviour": 1'))
-    assert call("reproduce", "table1", "--datasets", "two-moons", "--seeds", 1, "--out", out) == 0
-    first, again = (
-        json.loads((place / "cells" / "two-moons-cpu-lsdc-seed0.json").read_text()) for place in (finished, out)
+    each = job(
+        reproduce.read_data("table1", ["two-moons"], "cpu", tmp_path)["two-moons"], "two-moons", "lsdc", "cpu", 0
     )
-    assert first["sizes"] == again["sizes"]
-    assert '"behaviour": 2' in config.read_text()
+    shutil.copytree(each.folder(finished), each.folder(tmp_path))
+    config = each.folder(tmp_path) / "config.json"
+    today = config.read_text()
+    old = today.replace(f'"behaviour": {LSDC.behaviour}', f'"behaviour": {LSDC.behaviour - 1}')
+    assert old != today
+    config.write_text(old)
+    assert each.work(tmp_path, tmp_path, "cpu")["sizes"] == each.read(finished)["sizes"]
+    assert json.loads(config.read_text())["behaviour"] == LSDC.behaviour
 
 
 def test_two_processes_do_not_work_on_one_cell(tmp_path):
@@ -431,7 +432,7 @@ def test_what_cannot_take_the_data_is_named_in_the_table_and_alone_refused(tmp_p
     X = sp.csc_matrix(np.random.default_rng(0).poisson(0.3, size=(200, 20)).astype(float))
     (tmp_path / "reuters10k").mkdir()
     scipy.io.savemat(tmp_path / "reuters10k" / "reuters10k.mat", {"X": X, "Y": np.arange(200)[None] % 4})
-    words = ("reproduce", "table1", "--datasets", "reuters10k", "--seeds", 2, "--jobs", 1, "--data-root", tmp_path)
+    words = ("reproduce", "table1", "--datasets", "reuters10k", "--seeds", 1, "--jobs", 1, "--data-root", tmp_path)
     assert call(*words, "--methods", "kmeans,jule", "--out", tmp_path / "both") == 0
     said = "jule takes images and dense vectors, not sparse vectors; methods that do: lsdc"
     assert capsys.readouterr().err.count(f"left out: reuters10k-cpu-jule: {said}") == 1

@@ -52,7 +52,7 @@ def test_a_digest_of_a_file_is_that_of_its_array(tmp_path):
 def test_a_run_does_not_go_on_with_other_rows(tmp_path):
     KMeans(3, random_state=0).fit(X, run=tmp_path / "run")
     KMeans(3, random_state=0).fit(X, resume=tmp_path / "run")
-    with pytest.raises(InputError, match="was started with other settings or data"):
+    with pytest.raises(InputError, match="started with other settings or data"):
         KMeans(3, random_state=0).fit(between(X), resume=tmp_path / "run")
 
 
@@ -66,7 +66,7 @@ def test_runs_and_results_of_old_stay_valid(tmp_path):
     run.bind({**{name: config[name] for name in ("method", "behaviour", "seed", "settings")}, "data": old})
     path.write_text(json.dumps({**config, "data": old, "fingerprint": run.fingerprint}))
     KMeans(3, random_state=0).fit(X, resume=tmp_path / "run")
-    with pytest.raises(InputError, match="was started with other settings or data"):
+    with pytest.raises(InputError, match="started with other settings or data"):
         KMeans(3, random_state=0).fit(X + 1, resume=tmp_path / "run")
     before = {"data": {"n": 2500, "digest": digest(X)[:16]}}
     assert difference(before, {"data": {"n": 2500, "digest": digest(X)}}) == ""
@@ -89,8 +89,8 @@ def shuffled(tmp_path):
 
 
 def test_labels_of_shuffled_rows_are_not_compared(shuffled):
-    refused(inside("evaluate", "run", cwd=shuffled), "d.npz: not the data the run was made of", "--labels")
-    refused(inside("evaluate", "run", "--baselines", cwd=shuffled), "d.npz: not the data the run was made of")
+    refused(inside("evaluate", "run", cwd=shuffled), "d.npz: not the data the run was fitted on", "--labels")
+    refused(inside("evaluate", "run", "--baselines", cwd=shuffled), "d.npz: not the data the run was fitted on")
     np.savetxt(shuffled / "y.txt", np.repeat([0, 1], 50), "%d")
     assert '"acc": 1.0' in inside("evaluate", "run", "--labels", "y.txt", "--json", cwd=shuffled).stdout
 
@@ -98,5 +98,5 @@ def test_labels_of_shuffled_rows_are_not_compared(shuffled):
 def test_a_report_does_without_shuffled_rows(shuffled):
     done = inside("report", "run", cwd=shuffled)
     assert done.returncode == 0
-    assert "d.npz: not the data the run was made of" in done.stderr
+    assert "d.npz: not the data the run was fitted on" in done.stderr
     assert "ACC" not in (shuffled / "run" / "report.html").read_text()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lsdc.functional.similarity as module
-from lsdc.functional import SCORES, SIMILARITIES, closest, cosine, diffusion, knn, l2, sne
+from lsdc.functional import SCORES, SIMILARITIES, closest, cosine, knn, l2, sne
 from lsdc.functional.similarity import sne_scores
 
 OPTIONS = {
@@ -16,7 +16,6 @@ OPTIONS = {
     "cosine": {"tau": 0.3},
     "sne": {"tau": 0.08, "temperature": 1.2},
     "knn": {"k": 3},
-    "diffusion": {"k": 5},
 }
 every_similarity = pytest.mark.parametrize("name", SIMILARITIES)
 
@@ -53,29 +52,11 @@ def connected_knn(f, i, j, k):
     return j in near(i) or i in near(j)
 
 
-def connected_diffusion(f, i, j, k, alpha=0.99):
-    """Walk step by step: alpha^t of the walks still go on after t steps."""
-    n = len(f)
-    edge = [[a != b and connected_knn(f, a, b, math.ceil(math.log2(n))) for b in range(n)] for a in range(n)]
-    degree = [sum(row) for row in edge]
-
-    def reached(start):
-        now, visits = [float(a == start) for a in range(n)], [0.0] * n
-        for _ in range(1500):
-            visits = [v + w for v, w in zip(visits, now, strict=True)]
-            now = [alpha * sum(now[a] / degree[a] for a in range(n) if edge[a][b]) for b in range(n)]
-        order = sorted((b for b in range(n) if b != start and visits[b] > 0), key=lambda b: -visits[b] / degree[b])
-        return order[:k]
-
-    return j in reached(i) or i in reached(j)
-
-
 LOOPS = {
     "l2": connected_l2,
     "cosine": connected_cosine,
     "sne": connected_sne,
     "knn": connected_knn,
-    "diffusion": connected_diffusion,
 }
 
 
@@ -90,7 +71,7 @@ def test_equals_the_loop_over_the_formula(name, seed):
     rows = f.tolist()
     pairs = [(i, j) for i in range(len(f)) for j in range(i + 1, len(f))]
     A = SIMILARITIES[name](f, **OPTIONS[name])
-    for i, j in pairs[:: 7 if name == "diffusion" else 1]:  # the walks are slow to follow one by one
+    for i, j in pairs:
         assert bool(A[i, j]) == LOOPS[name](rows, i, j, **OPTIONS[name]), (i, j)
 
 
@@ -153,36 +134,8 @@ def test_distances_do_not_depend_on_the_origin(seed, shift):
     assert torch.equal(knn(f.double(), 3), knn(f.double() + shift, 3))
 
 
-@given(seed=st.integers(0, 10**6), k=st.integers(1, 10))
-def test_walks_reach_more_with_a_larger_k(seed, k):
-    f = features(seed)
-    assert (diffusion(f, k) <= diffusion(f, k + 1)).all()
-
-
-def test_walks_do_not_jump_gaps():
-    """Two groups no path joins stay apart, however large k is, and each becomes one."""
-    f = torch.cat([features(0, n=20), features(1, n=20) + 1000])
-    A = diffusion(f, 39)
-    assert torch.equal(A[:20, 20:], torch.zeros(20, 20, dtype=A.dtype))
-    assert A[:20, :20].eq(1).all()
-
-
-def test_walks_follow_the_shape():
-    """On two long parallel lines, the far end of the own line is nearer than the other line."""
-    x = torch.arange(40, dtype=torch.float64)
-    lines = torch.cat([torch.stack([x, torch.zeros(40)], 1), torch.stack([x, torch.full((40,), 8.0)], 1)])
-    same = torch.zeros(80, 80)
-    same[:40, :40] = same[40:, 40:] = 1
-    wrong = {
-        name: ((A := SIMILARITIES[name](lines, k=25)) * (1 - same)).sum() / A.sum() for name in ("knn", "diffusion")
-    }
-    assert wrong["knn"] > 0.05
-    assert wrong["diffusion"] == 0
-
-
 def test_some_rows_are_those_of_all():
     f = features(4, n=60)
-    assert torch.equal(diffusion(f, 9)[:25, :25], diffusion(f, 9, rows=25))
     assert torch.equal(knn(f, 9)[:25, :25], knn(f, 9, rows=25))
 
 
@@ -192,9 +145,8 @@ def test_all_k_connects_everything():
 
 @pytest.mark.parametrize("k", [0, -1, 12, 100])
 def test_k_must_leave_room(k):
-    for similarity in (knn, diffusion):
-        with pytest.raises(ValueError, match=r"k must be between 1 and N - 1 = 11"):
-            similarity(features(0), k)
+    with pytest.raises(ValueError, match=r"k must be between 1 and N - 1 = 11"):
+        knn(features(0), k)
 
 
 @every_similarity

@@ -12,7 +12,7 @@ import torch
 
 from lsdc import LSDC
 from lsdc.data.sampler import Batch
-from lsdc.data.sources import Data, describe
+from lsdc.data.sources import Data, spec_of
 from lsdc.functional import balance_loss, consistency_loss, knn, mix_targets, pair_loss, ricap
 from lsdc.methods.lsdc import LSDCLoss, maturity
 from lsdc.pretext import DenoisingAutoencoder
@@ -42,7 +42,7 @@ def objective(**changes):
     """The clustering objective of a model that has not been trained."""
     X = images()
     model = LSDC(4, **{**LITERAL, **changes})
-    model.spec_ = describe(X)
+    model.spec_ = spec_of(X)
     settings = model._resolve(model.spec_.shape, len(X))
     network, views = model._build(settings, seed=0)
     data, context = Data(X, model.spec_), Context(0, torch.device("cpu"))

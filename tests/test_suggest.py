@@ -106,8 +106,8 @@ def test_other_words_are_no_number_of_clusters():
 def test_far_too_many_or_too_few_clusters_are_said():
     X, _ = make_blobs(400, 8, centers=6, center_box=(-15, 15), random_state=0)
     X = X.astype(np.float32)
-    assert "too many? 12" in doubts(X, 12)[0]
-    assert "too few? 2" in doubts(X, 2)[0]
+    assert "too many? you asked for 12" in doubts(X, 12)[0]
+    assert "too few? you asked for 2" in doubts(X, 2)[0]
     assert doubts(X, 6) == doubts(X, 7) == []
 
 

@@ -56,7 +56,7 @@ def photos(tmp_path):
 def test_images_that_cannot_be_read_are_listed_and_left_out(photos):
     done = inside("fit", "photos", *KMEANS, "--image-size", 9, cwd=photos)
     assert done.returncode == 0, done.stderr
-    assert "left out, as they cannot be read: 2 of the images (03.png, 05.png); all are listed in run" in done.stderr
+    assert "left out, cannot be read: 2 images (03.png, 05.png); the full list is in run" in done.stderr
     skipped = json.loads((photos / "run" / "read.json").read_text())["skipped"]
     assert [entry["file"] for entry in skipped] == ["03.png", "05.png"]
     assert all("not a readable image" in entry["why"] for entry in skipped)
@@ -64,20 +64,24 @@ def test_images_that_cannot_be_read_are_listed_and_left_out(photos):
     assert len(labels.splitlines()) == 11
     predicted = inside("predict", "run", "photos", cwd=photos)
     assert predicted.stdout == labels
-    assert "2 of the images (03.png, 05.png)" in predicted.stderr
+    assert "2 images (03.png, 05.png)" in predicted.stderr
     assert inside("evaluate", "run", cwd=photos).returncode == 0
 
 
 def test_a_folder_of_nothing_but_broken_images_is_refused(photos):
     for i in range(12):
         (photos / "photos" / f"{i:02}.png").write_bytes(b"nothing")
-    refused(inside("fit", "photos", *KMEANS, cwd=photos), "00.png: not a readable image", "nor are the 11 others")
+    refused(
+        inside("fit", "photos", *KMEANS, cwd=photos),
+        "00.png: not a readable image",
+        "the other 11 cannot be read either",
+    )
 
 
 def test_arrays_of_an_archive_are_chosen_by_name(tmp_path):
     first, second = np.random.default_rng(0).random((2, 20, 3))
     np.savez(tmp_path / "x.npz", train=first, test=second, names=np.array(["a", "b"]))
-    with pytest.raises(InputError, match=r"no array is named 'X'; say which to take with --array \(it has train \(20"):
+    with pytest.raises(InputError, match=r"no array is named 'X'; choose one with --array \(it has train \(20"):
         open_data(str(tmp_path / "x.npz"))
     with pytest.raises(InputError, match=r"no array 'tset' \(--array\); it has train \(20, 3\), test \(20, 3\), names"):
         open_data(str(tmp_path / "x.npz"), array="tset")

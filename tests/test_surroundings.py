@@ -67,7 +67,7 @@ def test_tables_of_dates_are_refused():
         pandas.DataFrame({"a": [datetime.date(2024, 1, 1 + i) for i in range(10)], "b": range(10)}),
     )
     for frame in frames:
-        with pytest.raises(InputError, match=r"X holds dates or times|X is not usable"):
+        with pytest.raises(InputError, match=r"X contains dates or times|X cannot be used"):
             KMeans(2).fit(frame)
 
 
@@ -111,7 +111,7 @@ def test_altered_results_are_refused(compared, tmp_path, key):
     shutil.copytree(folder, tmp_path / "mine")
     file = tmp_path / "mine" / "out" / "cells" / "kmeans-seed0.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), key: ALTERED[key]}))
-    refused(inside(*words, cwd=tmp_path / "mine"), "kmeans-seed0.json: not a result written by lsdc")
+    refused(inside(*words, cwd=tmp_path / "mine"), "kmeans-seed0.json: not a result that lsdc wrote")
 
 
 def without_letters():

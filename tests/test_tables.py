@@ -26,7 +26,7 @@ def test_the_index_of_pandas_is_the_id(tmp_path):
     assert data.columns.features == ("a", "b", "c")
     np.testing.assert_allclose(data.X, FRAME)
     assert list(data.ids) == [str(i) for i in range(40)]
-    assert said(data, "(unnamed)", "taken as the id")
+    assert said(data, "(unnamed)", "used as the id")
     shuffled = read(tmp_path, FRAME.sample(frac=1, random_state=0).to_csv())
     assert shuffled.columns.features == ("a", "b", "c")
     assert shuffled.ids[0] != "0"
@@ -102,13 +102,13 @@ def test_options_say_which_columns_are_what(tmp_path):
     assert data.ids[1] == "x1"
     assert data.columns.unused == ("a", "b")
     assert read(tmp_path, text, drop=("name", "a")).columns.features == ("b", "c")
-    with pytest.raises(InputError, match=r"column 'name': 'x0' is not a number \(--drop"):
+    with pytest.raises(InputError, match=r"column 'name': 'x0' is not a number \(leave the column out"):
         read(tmp_path, text)
     with pytest.raises(InputError, match="no columns d, e; it has a, b, c"):
         read(tmp_path, text, columns=("a", "d", "e"))
-    with pytest.raises(InputError, match="'a' is in --columns and in --drop"):
+    with pytest.raises(InputError, match="'a' is in both --columns and --drop"):
         read(tmp_path, text, columns=("a",), drop=("a",))
-    with pytest.raises(InputError, match="'a' cannot be the id and a feature"):
+    with pytest.raises(InputError, match="'a' cannot be the id and also a feature"):
         read(tmp_path, text, columns=("a",), id_column="a")
 
 
@@ -184,16 +184,16 @@ def test_lists_in_parquet_are_the_vectors(tmp_path, fixed):
 def test_lists_in_parquet_that_are_no_vectors_are_named(tmp_path):
     rows = VECTORS.tolist()
     rows[7] = rows[7][:3]
-    with pytest.raises(InputError, match="column 'e', row 8: a list of 3 numbers, others have 5"):
+    with pytest.raises(InputError, match="column 'e', row 8: a list of 3 numbers, where others have 5"):
         open_data(str(written(tmp_path, {"e": rows})))
     rows[7] = None
     with pytest.raises(InputError, match="column 'e', row 8: a list of 0 numbers"):
         open_data(str(written(tmp_path, {"e": rows})))
     rows[7] = [1.0, None, 2.0, 3.0, 4.0]
-    with pytest.raises(InputError, match="column 'e', row 8: a number of the list is missing"):
+    with pytest.raises(InputError, match="column 'e', row 8: a number in the list is missing"):
         open_data(str(written(tmp_path, {"e": rows})))
     path = str(written(tmp_path, {"e": VECTORS.tolist(), "f": VECTORS.tolist(), "n": range(40)}))
-    with pytest.raises(InputError, match="e, f all hold vectors; say which with --columns"):
+    with pytest.raises(InputError, match="e, f all hold vectors; choose one with --columns"):
         open_data(path)
     assert open_data(path, columns=("e", "f")).X.shape == (40, 10)
     assert open_data(path, drop=("f",)).X.shape == (40, 5)
@@ -256,14 +256,14 @@ def test_new_data_without_a_header_is_taken_in_order(tmp_path):
     for index in (False, True):
         done = predicted(tmp_path, FRAME.to_csv(index=index, header=False))
         assert [line.split(",", 1)[1] for line in done.stdout.splitlines()] == labels
-        assert "no header: its columns are taken in the order a, b, c" in done.stderr
+        assert "no header: its columns are read in the order a, b, c" in done.stderr
 
 
 def test_a_run_without_names_takes_new_columns_by_their_places(tmp_path):
     labels = fitted(tmp_path, header=False)
     done = predicted(tmp_path, FRAME.to_csv(index=False))
     assert [line.split(",", 1)[1] for line in done.stdout.splitlines()] == labels
-    assert "without a header: a, b, c are taken by their places" in done.stderr
+    assert "without a header: a, b, c are used by position" in done.stderr
 
 
 def test_ids_of_new_data_are_kept(tmp_path):

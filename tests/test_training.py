@@ -154,11 +154,11 @@ def test_a_finished_stage_is_not_run_again(tmp_path):
 def test_divergence_is_said():
     data = Numbers(40)
     data.X[7] = math.inf
-    words = r"line: the loss became (nan|inf) in epoch 1, step \d, and 3 tries with smaller steps did not help; try a"
+    words = r"line: the loss became (nan|inf) in epoch 1, step \d, and 3 retries with smaller steps did not help; try a"
     with pytest.warns(HealthWarning) as caught, pytest.raises(Diverged, match=words):
         train(Line(), data, plan(), Context(0, CPU))
     assert [str(w.message).partition("; ")[2] for w in caught] == [
-        f"goes on from the beginning with {rate} of the learning rate (try {i} of 3)"
+        f"continuing from the beginning with {rate} of the learning rate (retry {i} of 3)"
         for i, rate in ((1, 0.3), (2, 0.09), (3, 0.027))
     ]
 
@@ -224,7 +224,7 @@ def test_truncated_files_are_refused(tmp_path):
     whole = path.read_bytes()
     for length in (4, 20, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
-        with pytest.raises(InputError, match="cut short"):
+        with pytest.raises(InputError, match="truncated"):
             read_tensors(path)
 
 

@@ -34,7 +34,7 @@ def read(tmp_path, text, name="y.csv", ids=IDS, **more):
 def test_labels_are_joined_by_id(tmp_path, text):
     y, said = read(tmp_path, text)
     assert y == LABELS
-    assert "joined by the ids in" in said
+    assert "matched by the ids in" in said
 
 
 def test_labels_without_ids_are_in_the_order_of_the_data(tmp_path):
@@ -44,7 +44,7 @@ def test_labels_without_ids_are_in_the_order_of_the_data(tmp_path):
     assert read(tmp_path, "label\nx\ny\nx\nz\n") == (LABELS, "")
     y, said = read(tmp_path, "size,label\n1,x\n2,y\n3,x\n4,z\n")
     assert y == LABELS
-    assert "taken in the order of the data" in said
+    assert "read in the order of the data" in said
     commas = ["cats, dogs", "birds", "cats, dogs", "a, b, c"]
     assert read(tmp_path, "\n".join(commas) + "\n", "y.txt") == (commas, "")
 
@@ -57,8 +57,8 @@ def test_the_column_that_named_the_rows_in_the_run_is_the_id(tmp_path):
 def test_a_line_too_many_is_a_header_only_if_it_can_be_one(tmp_path):
     y, said = read(tmp_path, "species\nx\ny\nx\nz\n")
     assert y == LABELS
-    assert "line 1 ('species') is taken as the header" in said
-    with pytest.raises(InputError, match=r"5 labels, but the run has 4 samples; line 1 \('x'\) is a label like"):
+    assert "line 1 ('species') is read as the header" in said
+    with pytest.raises(InputError, match=r"5 labels, but the run has 4 samples; line 1 \('x'\) looks like a label"):
         read(tmp_path, "x\nx\ny\nx\nz\n")
     with pytest.raises(InputError, match="5 labels, but the run has 4 samples; line 1"):
         read(tmp_path, "3\n0\n1\n1\n2\n")
@@ -73,8 +73,8 @@ def test_a_line_too_many_is_a_header_only_if_it_can_be_one(tmp_path):
         ("id,label\na,x\nb,y\nc,x\n", r"samples of the run without a label: 1 \(first: 'd'\)"),
         ("id,label\na,x\nb,y\nc,x\nd,z\ne,z\n", r"ids that are not in the run: 1 \(first: 'e'\)"),
         ("id,label\n1,x\n2,y\n3,x\n4,z\n", r"label: 4 \(first: 'a'\), ids that are not in the run: 4 \(first: '1'\)"),
-        ("id,label\na,x\nb,y\na,x\nd,z\n", "the id 'a' is there twice, in lines 2 and 4"),
-        ("a,x,1\nb,y,2\nc,x,3\nd,z,4\n", "which column holds the labels"),
+        ("id,label\na,x\nb,y\na,x\nd,z\n", "the id 'a' appears twice, in lines 2 and 4"),
+        ("a,x,1\nb,y,2\nc,x,3\nd,z,4\n", "which column has the labels"),
         ("id,label\na,x\nb\n", "line 3 has 1 columns, the first has 2"),
         ("", "is empty"),
         ("x\ny\n", "2 labels, but the run has 4 samples"),
@@ -99,7 +99,7 @@ def test_evaluate_joins_by_id(tmp_path):
     (tmp_path / "y.csv").write_text("customer_id;label\n" + "\n".join(truth) + "\n")
     done = inside("evaluate", "run", "--labels", "y.csv", "--json", cwd=tmp_path)
     assert json.loads(done.stdout)["kmeans"]["acc"] == 1
-    assert "joined by the ids in customer_id" in done.stderr
+    assert "matched by the ids in customer_id" in done.stderr
     (tmp_path / "y.csv").write_text("customer_id;label\n" + "\n".join(truth[1:]) + "\n")
     refused(inside("evaluate", "run", "--labels", "y.csv", cwd=tmp_path), "y.csv", "without a label: 1")
     refused(inside("evaluate", "run", "--labels", "no.csv", cwd=tmp_path), "no.csv", "cannot be read")

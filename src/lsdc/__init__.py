@@ -55,7 +55,7 @@ __all__ = [
     "suggest_k",
 ]
 
-if not TYPE_CHECKING:  # PyTorch takes seconds to import: all that needs it is imported when it is first asked for
+if not TYPE_CHECKING:  # PyTorch takes seconds to import, so whatever needs it is imported on first use
     MODULES = ("data", "functional", "methods", "metrics", "nn", "parallel", "pretext", "runs", "training")
     PLACES = {
         "datasets": "lsdc.data.datasets",
@@ -66,7 +66,7 @@ if not TYPE_CHECKING:  # PyTorch takes seconds to import: all that needs it is i
     }
 
     def __getattr__(name: str) -> Any:
-        """A public name or a subpackage, from where it lives."""
+        """A public name or a subpackage, imported from its home."""
         if name in MODULES:
             return import_module(f"lsdc.{name}")
         if name not in __all__:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first waits for the end of the step, so that it can be saved; a second one does not."""
+"""Ctrl-C and SIGTERM: the first waits for the end of the step, so that it can be saved; the second does not."""
 
 import signal
 import threading
@@ -10,10 +10,10 @@ Handler = Callable[[int, FrameType | None], Any] | int | None
 
 
 class Interrupt:
-    """While it is entered, a signal is noted in ``asked``; ``finish`` then does what it would have done at once."""
+    """Within this context a signal is only noted in ``asked``; ``finish`` then does what it would have done."""
 
     def __init__(self, wanted: bool = True) -> None:
-        in_charge = threading.current_thread() is threading.main_thread()  # only there Python lets signals be handled
+        in_charge = threading.current_thread() is threading.main_thread()  # Python handles signals only there
         self.signals = (signal.SIGINT, signal.SIGTERM) if wanted and in_charge else ()
         self.asked: int | None = None
         self.before: dict[int, Handler] = {}
@@ -35,8 +35,8 @@ class Interrupt:
         self.asked = number
 
     def finish(self, number: int | None = None) -> None:
-        """Let the signal have its way: KeyboardInterrupt, the end of the process, or what a handler does."""
+        """Deliver the signal: KeyboardInterrupt, the end of the process, or the previous handler."""
         self.__exit__()
-        number = number or self.asked or signal.SIGINT  # in another process of the job it was noticed
+        number = number or self.asked or signal.SIGINT  # another process of the job noticed it
         signal.raise_signal(number)
         raise KeyboardInterrupt

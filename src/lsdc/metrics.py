@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-UNASSIGNED = -1  # the cluster of a sample that is left out of all
+UNASSIGNED = -1  # the label of samples that are in no cluster
 
 
 class Scores(NamedTuple):
-    """What the tables show of one clustering."""
+    """The scores of one clustering, as tables show them."""
 
     acc: float
     nmi: float
@@ -61,7 +61,7 @@ def confident_accuracy(
 ) -> tuple[float, float]:
     """Share of the samples with confidence above ``threshold``, and their accuracy (nan if there is none).
 
-    The relabelling is the one of all samples, so that ignoring a hard class cannot improve the matching.
+    The relabelling is the one of all samples, so ignoring a hard class cannot improve the matching.
     """
     sure = np.asarray(confidence) > threshold
     right = _matched(y, labels)
@@ -129,6 +129,6 @@ def score(
     labels: Sequence[Any] | ArrayLike,
     confidence: ArrayLike,
 ) -> Scores:
-    """All the figures of a result row."""
+    """All scores of a result."""
     share, accuracy = confident_accuracy(y, labels, confidence)
     return Scores(clustering_accuracy(y, labels), nmi(y, labels), ari(y, labels), share, accuracy)

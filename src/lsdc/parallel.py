@@ -1,4 +1,4 @@
-"""Several processes as one: what they must say to each other. In a single process all of it does nothing.
+"""Several processes working as one: all their communication. In a single process these functions do nothing.
 
 A batch is split by rows. What a loss compares (features, probabilities) is gathered, so that every process computes
 the loss of the whole batch; its gradient reaches the rows a process holds, and the sum of the processes' gradients is
@@ -28,7 +28,7 @@ def is_member() -> bool:
 
 
 def rank() -> int:
-    """Which of the processes this one is; the first, 0, writes files and talks."""
+    """The number of this process; the first, 0, writes files and prints."""
     return dist.get_rank() if is_member() else 0
 
 
@@ -38,54 +38,54 @@ def size() -> int:
 
 
 def join() -> None:
-    """Become a member of the job that torchrun started this process for, if it did."""
+    """Join the job that torchrun started this process for, if it did."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ and not dist.is_initialized():
         _call(_join)
 
 
 def _join() -> None:
     store, number, n = next(rendezvous("env://"))
-    # after a restart the store of torchrun still holds the addresses of the processes that are no more
+    # after a restart torchrun's store still holds the addresses of dead processes
     store = PrefixStore(f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
     backend = "nccl" if torch.cuda.is_available() else "gloo"
     dist.init_process_group(backend, store=store, rank=number, world_size=n)
 
 
 def leave() -> None:
-    """Say goodbye to the others."""
+    """Leave the job."""
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
 
 
 def bounds(n: int) -> list[int]:
-    """Where the parts of ``n`` rows begin and end: process r holds rows ``bounds[r]`` to ``bounds[r + 1]``."""
+    """How ``n`` rows are divided: process r holds rows ``bounds[r]`` to ``bounds[r + 1]``."""
     small, more = divmod(n, size())
     return [r * small + min(r, more) for r in range(size() + 1)]
 
 
 def own(x: T, n: int) -> T:
-    """The rows of this process, of something of ``n`` rows."""
+    """The rows of ``x``, which has ``n``, that belong to this process."""
     first, last = bounds(n)[rank() : rank() + 2]
     return x[first:last]  # type: ignore[index,no-any-return]
 
 
 def gather(x: Tensor, n: int) -> Tensor:
-    """The rows of all processes, ``n`` in order; the gradient of the own rows flows back."""
+    """The rows of all processes, ``n`` in order; gradients flow back to this process's own rows."""
     return _Gather.apply(x, n) if is_member() else x  # type: ignore[no-untyped-call]
 
 
 def mean(x: Tensor, rows: int, n: int) -> Tensor:
-    """The mean over ``n`` rows from that of the own ``rows``; each process's gradient is that of its part."""
+    """The mean over ``n`` rows from the mean over this process's ``rows``; gradients are those of its part."""
     return _Total.apply(x * (rows / n)) if is_member() else x  # type: ignore[no-untyped-call]
 
 
 def total(x: Tensor) -> Tensor:
-    """The sum over processes of something that all of them go on with: gradients are summed as well."""
+    """The sum over processes of something they all use further: gradients are summed as well."""
     return _Sum.apply(x) if is_member() else x  # type: ignore[no-untyped-call]
 
 
 def add_gradients(parameters: Sequence[Tensor]) -> None:
-    """Make every process's gradients the sum of all, in one message."""
+    """Replace every process's gradients by their sum, in one message."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     if not is_member() or not gradients:
         return
@@ -104,7 +104,7 @@ def spread(tensors: Sequence[Tensor]) -> None:
 
 
 def say(content: bytes) -> bytes:
-    """What the first process says, to all."""
+    """Broadcast bytes from the first process to all."""
     if not is_member():
         return content
     length = torch.tensor(len(content), device=_device())
@@ -117,7 +117,7 @@ def say(content: bytes) -> bytes:
 
 
 def say_all(contents: Sequence[bytes]) -> list[bytes]:
-    """What the first process says, one thing after the other."""
+    """Broadcast several messages from the first process to all."""
     n = int.from_bytes(say(len(contents).to_bytes(8)))
     return [say(contents[i] if rank() == 0 else b"") for i in range(n)]
 
@@ -154,7 +154,7 @@ def _all_sum(x: Tensor) -> Tensor:
 
 
 class _Gather(torch.autograd.Function):
-    """Rows of all processes; backward keeps the own ones, as every process computes the same loss from all."""
+    """Rows of all processes; backward keeps the own ones, as every process computes the same loss from all rows."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, n: int) -> Tensor:
@@ -173,7 +173,7 @@ class _Gather(torch.autograd.Function):
 
 
 class _Total(torch.autograd.Function):
-    """A sum of parts, one a process; the gradient of each part is that of the sum."""
+    """A sum of parts, one per process; the gradient of each part is that of the sum."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -185,7 +185,7 @@ class _Total(torch.autograd.Function):
 
 
 class _Sum(torch.autograd.Function):
-    """A sum that the processes use differently, so that the gradients of all uses are summed."""
+    """A sum that the processes use differently, so the gradients of all uses are summed."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:

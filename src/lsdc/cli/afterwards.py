@@ -1,4 +1,4 @@
-"""A second look at what a fit has found: K-means beside it, too many or too few clusters, samples that are copies."""
+"""A second look after a fit: how K-means compares, whether K is plausible, near-duplicates."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,11 +8,11 @@ if TYPE_CHECKING:
 
 
 def look_again(run: "Run", dataset: "Dataset", model: Any, asked: bool) -> list[str]:
-    """What a person should know about the data after a fit, in a line each; duplicates.csv is written if there are any.
+    """What to tell the user about the data after a fit, one line each; writes duplicates.csv if there are any.
 
-    Pixels of colour images say too little about what they show, so these are left alone.
+    The pixels of colour images say too little about what they show, so those are skipped.
     """
-    from lsdc.methods.beside import beside_kmeans
+    from lsdc.methods.against_kmeans import beside_kmeans
     from lsdc.methods.choosing import LEAST, doubts, features, near_duplicates
 
     data = model._data(dataset, reset=False)
@@ -38,5 +38,5 @@ def look_again(run: "Run", dataset: "Dataset", model: Any, asked: bool) -> list[
         text = "".join(f"{cell(a)},{cell(b)},{distance:.6g}\n" for a, b, distance in pairs)
         write_atomic(run.path / "duplicates.csv", ("id,like,distance\n" + text).encode(errors="backslashreplace"))
         said.append(f"near-duplicates: {len(copies):,} samples have one, e.g. {pairs[0][0]} and {pairs[0][1]}; ")
-        said[-1] += f"all in {run.path / 'duplicates.csv'}"
+        said[-1] += f"the full list is in {run.path / 'duplicates.csv'}"
     return said

@@ -1,4 +1,4 @@
-"""How the commands speak: the consoles, one line at a time, and the end of a command."""
+"""How commands talk to the user: two consoles, one line at a time, and a clean exit."""
 
 import os
 import shlex
@@ -17,7 +17,7 @@ from lsdc.errors import InputError, printable
 
 
 class Log:
-    """Standard error, whatever it is at the moment; what it does not take (a full disk) is lost, and ends nothing."""
+    """Standard error as it is right now; a failed write (full disk) is dropped and never ends the command."""
 
     def write(self, text: str) -> int:
         with suppress(OSError):
@@ -33,7 +33,7 @@ class Log:
 
 
 def close_streams() -> None:
-    """Leave nothing behind that Python would fail to write at its end."""
+    """Close the streams, so that Python has nothing left to flush at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -46,30 +46,30 @@ out, err = Console(), Console(file=cast(TextIO, log))
 
 
 def hush(context: typer.Context, *consoles: Console) -> None:
-    """Say nothing on these until the command ends."""
+    """Silence these consoles until the command ends."""
     for console in consoles:
         context.call_on_close(partial(setattr, console, "quiet", console.quiet))
         console.quiet = True
 
 
 def program() -> list[str]:
-    """How to call this program again."""
+    """The words that start this program again."""
     if shutil.which("lsdc"):
         return ["lsdc"]
     return [sys.argv[0]] if Path(sys.argv[0]).name == "lsdc" else ["python", "-m", "lsdc"]
 
 
 def line(console: Console, text: str) -> None:
-    """One line, as it is: no colours guessed from its words, no breaks at the edge of the window."""
+    """Print one line verbatim: no highlighting, no wrapping."""
     console.print(Text(printable(text)), soft_wrap=True)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: as Ctrl-C, with another exit code."""
+    """SIGTERM: like Ctrl-C, with its own exit code."""
 
 
 def about_data(error: InputError, data: str) -> InputError:
-    """What is wrong with X is wrong with the file."""
+    """Name the file in an error about X."""
     return InputError(f"{data}: {error}") if str(error).startswith("X ") else error
 
 
@@ -82,17 +82,17 @@ def say_next(folder: Path, *words: object) -> None:
 
 
 def fail(message: str, code: int) -> NoReturn:
-    """One line on stderr, and the end."""
+    """Print one line on stderr and exit."""
     say_failure(message)
     sys.exit(code)
 
 
 def say_failure(message: str) -> None:
-    """One line on stderr."""
+    """Print one line on stderr."""
     process = f" (process {os.environ['RANK']})" if is_shared() and os.environ["RANK"] != "0" else ""
     print(f"lsdc{process}: {message}", file=log, flush=True)
 
 
 def is_shared() -> bool:
-    """Whether torchrun started this process as one of several: to be known without PyTorch, which takes seconds."""
+    """Whether torchrun started this process as one of several; found without importing PyTorch, which takes seconds."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ

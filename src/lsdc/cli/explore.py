@@ -1,4 +1,4 @@
-"""What people do with clusters: ``lsdc explore`` them on a page, and ``lsdc refine`` the model by their corrections."""
+"""Correcting clusters by hand: ``lsdc explore`` opens them on a page, ``lsdc refine`` teaches the model."""
 
 import webbrowser
 from functools import partial
@@ -21,14 +21,14 @@ LOOPBACK = "127.0.0.1"
 
 def explore(
     run: RunArgument,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 is any that is free")] = 0,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 picks a free one")] = 0,
     host: Annotated[
-        str, typer.Option("--host", help="where to listen; anything but the default is open to others on the network")
+        str, typer.Option("--host", help="where to listen; anything but the default lets others on the network in")
     ] = LOOPBACK,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="open the page in a browser")] = True,
     data_root: RootOption = None,
 ) -> None:
-    """Look at the clusters of a run on a page: name, merge and split them, move samples, export the labels."""
+    """Open a run in the browser: name, merge and split clusters, move samples, export the labels."""
     with importing():
         try:
             from lsdc.explore.serve import serve
@@ -48,24 +48,24 @@ def explore(
             except Terminated:
                 raise
             except KeyboardInterrupt:
-                pass  # the way to end it
+                pass  # Ctrl-C is how the explorer ends
     except Busy:
-        raise Busy(f"{run}: open in another explorer, or being fitted; close that first") from None
+        raise Busy(f"{run}: in use by another explorer or a fit; close that first") from None
     kept = f"; all {session.now.version:,} changes are in {run / NAME}" if session.now.version else ""
     line(err, f"closed{kept}")
 
 
 def _opened(browser: bool, host: str, address: str) -> None:
     line(out, f"explorer: {address}")
-    line(err, "Ctrl-C ends it; every change is kept at once")
+    line(err, "Press Ctrl-C to stop; every change is saved as you make it")
     if host not in (LOOPBACK, "localhost", "::1"):
-        line(err, "others on the network who have this address can look at the data and change the labels")
+        line(err, "anyone on the network who has this address can see the data and change the labels")
     if browser:
         webbrowser.open(address)
 
 
 def data_of_run(config: dict[str, Any], data_root: Path | None) -> "Dataset":
-    """The data a run was made of, as it was; ``InputError`` if it is gone or has changed."""
+    """The data a run was fitted on; ``InputError`` if it is gone or has changed."""
     dataset, missing = data_or_why(config, data_root)
     if dataset is None:
         raise InputError(missing)
@@ -76,10 +76,10 @@ def refine(
     run: RunArgument,
     out_: Annotated[Path | None, typer.Option("--out", "-o", help="the new run folder (default: RUN/refined)")] = None,
     epochs: Annotated[int, typer.Option("--epochs", min=1, max=1000, help="how long to train")] = 4,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the refined run that is there")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace an existing refined run")] = False,
     data_root: RootOption = None,
 ) -> None:
-    """Teach the model of a run what was corrected in the explorer, and label all samples again, in a run of its own."""
+    """Teach a run's model the corrections made in the explorer, and label all samples again, in a new run."""
     with importing():
         from lsdc.explore.corrected import refine_run
         from lsdc.methods import read_config
@@ -91,15 +91,15 @@ def refine(
     config = read_config(folder)
     place = out_ or run / "refined"
     if is_run(place) and not overwrite:
-        raise InputError(f"{place}: a run is there already; use --overwrite or another --out")
+        raise InputError(f"{place}: a run already exists here; use --overwrite or another --out")
     new = Run.create(place, overwrite)
     dataset = data_of_run(config, data_root)
-    with Live(err, f"{run}: learning from what was corrected, run folder {new.path}") as monitor:
+    with Live(err, f"{run}: learning from the corrections, run folder {new.path}") as monitor:
         result = refine_run(folder, new, config, dataset, epochs, monitor)
     _, labels, confidence = new.read_labels()
     out.print(sizes_table(labels, confidence, result.n_clusters))
     write_report(new, read_config(new), dataset)
     if result.corrected:
-        line(out, f"{result.followed:,} of {result.corrected:,} samples moved by hand are where you put them")
-    line(out, f"{result.others:,} samples that nobody touched changed their cluster")
+        line(out, f"{result.followed:,} of {result.corrected:,} samples moved by hand stay where you put them")
+    line(out, f"{result.others:,} untouched samples changed cluster")
     say_next(new.path, "explore", new.path)

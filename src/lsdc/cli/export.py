@@ -1,4 +1,4 @@
-"""``lsdc export``: what a run has found, in forms that other tools read."""
+"""``lsdc export``: the results of a run in formats that other tools read."""
 
 import os
 import re
@@ -25,11 +25,12 @@ LONGEST_NAME = 120
 def export(
     run: RunArgument,
     folders: Annotated[
-        Path | None, typer.Option("--folders", help="a new folder with one folder of images a cluster", metavar="OUT")
+        Path | None,
+        typer.Option("--folders", help="a new folder with one sub-folder of images per cluster", metavar="OUT"),
     ] = None,
     copy: Annotated[bool, typer.Option("--copy", help="with --folders: copy images instead of linking them")] = False,
     probabilities: Annotated[
-        Path | None, typer.Option("--probabilities", help="those of each cluster: .npy or .parquet", metavar="FILE")
+        Path | None, typer.Option("--probabilities", help="the cluster probabilities: .npy or .parquet", metavar="FILE")
     ] = None,
     features: Annotated[
         Path | None, typer.Option("--features", help="the features of each sample: .npy or .parquet", metavar="FILE")
@@ -40,7 +41,7 @@ def export(
     html: Annotated[Path | None, typer.Option("--html", help="the report as one file", metavar="FILE")] = None,
     data_root: RootOption = None,
 ) -> None:
-    """Write what a run has found where other tools find it.
+    """Export the results of a run for other tools.
 
     Examples:  lsdc export runs/photos --folders sorted  ·  lsdc export runs/digits --onnx digits.onnx
     """
@@ -50,15 +51,17 @@ def export(
         from lsdc.runs.folder import Run
 
     if not any((folders, probabilities, features, onnx, html)):
-        raise InputError("say what to export: --folders, --probabilities, --features, --onnx or --html")
+        raise InputError("nothing to export: choose --folders, --probabilities, --features, --onnx or --html")
     folder = Run.open(run)
     config = read_config(folder)
     for file in filter(None, (probabilities, features)):
         if file.suffix.lower() not in (".npy", ".parquet"):
-            raise InputError(f"{file}: features and probabilities are written as .npy or .parquet")
+            raise InputError(
+                f"{file}: features and probabilities are written as .npy or .parquet; use one of these endings"
+            )
     dataset = _data_of(config, data_root)
     if dataset and (why := _changed(dataset, config)):
-        raise InputError(f"{why}; fit again, or put the data back")
+        raise InputError(f"{why}; put the data back, or fit again")
     if folders:
         _write_folders(folder, folders, config, copy)
     if probabilities or features:
@@ -72,7 +75,7 @@ def export(
 
 def _needed(dataset: "Dataset | None", run: Path) -> "Dataset":
     if dataset is None:
-        raise InputError(f"{run}: the run does not say where its data is; use predict_proba and transform in Python")
+        raise InputError(f"{run}: the run does not record where its data is; use predict_proba and transform in Python")
     return dataset
 
 
@@ -88,7 +91,7 @@ def _write_arrays(run: "Run", dataset: "Dataset", probabilities: Path | None, fe
 
 
 def _write_array(path: Path, values: Any, ids: list[str], name: str) -> None:
-    """A matrix as .npy, or as a table with the ids before it."""
+    """Write a matrix as .npy, or as a table with the ids in the first column."""
     import io
 
     import numpy as np
@@ -109,7 +112,7 @@ def _write_array(path: Path, values: Any, ids: list[str], name: str) -> None:
     try:
         write_atomic(path, file.getvalue())
     except OSError as error:
-        raise InputError(f"{path}: cannot write there ({error.strerror})") from None
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def _write_onnx(model: Any, path: Path, dataset: "Dataset | None") -> None:
@@ -119,16 +122,16 @@ def _write_onnx(model: Any, path: Path, dataset: "Dataset | None") -> None:
     if model.words_:
         line(err, f"{path}: takes tf-idf vectors of the model's {len(model.words_.words):,} words, not texts")
     shape = ", ".join(map(str, model.spec_.shape))
-    line(out, f"written: {path} (x: float32 (n, {shape}); onnxruntime gives the same to {apart:.1g})")
+    line(out, f"written: {path} (x: float32 (n, {shape}); onnxruntime agrees to {apart:.1g})")
 
 
 def _write_folders(run: "Run", to: Path, config: dict[str, Any], copy: bool) -> None:
-    """A folder a cluster with links to its images, or copies; it appears whole or not at all."""
+    """Write one folder per cluster with links to its images, or copies; all of it appears at once or not at all."""
     source = Path(str(config["data"].get("source", "")))
     if not source.is_dir():
-        raise InputError(f"{run.path}: --folders needs a run on a folder of images")
+        raise InputError(f"{run.path}: --folders needs a run fitted on a folder of images")
     if to.exists():
-        raise InputError(f"{to}: is there already; choose a new folder")
+        raise InputError(f"{to}: already exists; choose a new folder")
     ids, labels, _ = run.read_labels()
     width, taken = len(str(int(labels.max()))), set[Path]()
     part = to.with_name(f".{to.name}.part")
@@ -138,7 +141,7 @@ def _write_folders(run: "Run", to: Path, config: dict[str, Any], copy: bool) -> 
             place = part / (f"cluster-{cluster:0{width}d}" if cluster >= 0 else "unassigned")
             place.mkdir(parents=True, exist_ok=True)
             if Path(name).is_absolute() or ".." in Path(name).parts:
-                raise InputError(f"{run.path / 'labels.csv'}: names {shown(name)}, which is outside of {source}")
+                raise InputError(f"{run.path / 'labels.csv'}: names {shown(name)}, which is outside {source}")
             file = source / name
             target = _free(place / safe_name(name), taken)
             if copy:
@@ -154,14 +157,14 @@ def _write_folders(run: "Run", to: Path, config: dict[str, Any], copy: bool) -> 
 
 
 def safe_name(name: str) -> str:
-    """One name of a file for a path, of characters that every file system and shell takes."""
+    """A path as a single file name, in characters that every file system and shell accepts."""
     text = UNSAFE.sub("_", name.replace("/", "__").replace("\\", "__")).strip(" .-") or "image"
     stem, suffix = os.path.splitext(text)
     return stem[: LONGEST_NAME - len(suffix)] + suffix
 
 
 def _free(path: Path, taken: set[Path]) -> Path:
-    """The path, or with a number if another sample has it."""
+    """The path, numbered if another sample already has it."""
     tries, free = 1, path
     while free in taken:
         tries += 1

@@ -1,4 +1,4 @@
-"""``lsdc fit``: find the clusters of some data, and say what came of it."""
+"""``lsdc fit``: cluster some data and say what was found."""
 
 import json
 import shlex
@@ -17,20 +17,15 @@ from lsdc.cli.afterwards import look_again
 from lsdc.cli.console import Terminated, about_data, err, hush, line, out, program, say_failure, say_next
 from lsdc.cli.importing import importing
 from lsdc.cli.options import (
-    ArrayOption,
-    ColumnOption,
-    ColumnsOption,
     DataArgument,
     DeviceOption,
-    DropOption,
     EncoderOption,
     EncoderSetOption,
-    IdOption,
+    ReadingOptions,
     RootOption,
-    ScaleOption,
-    SizeOption,
     TextEncoderOption,
     reading,
+    reads_data,
     root_of,
 )
 from lsdc.cli.reading import ReadingBar
@@ -38,8 +33,8 @@ from lsdc.cli.results import count
 from lsdc.errors import HealthWarning, InputError, PeerLost, printable, shown
 
 BETTER = (
-    "photos are clustered from their pixels alone; with a pretrained network, --encoder FILE.onnx or "
-    "--encoder facebook/dinov2-small, they are grouped by what they show (docs/encoders.md)"
+    "photos are clustered by their pixels alone; to group them by what they show, use a pretrained network: "
+    "--encoder FILE.onnx or --encoder facebook/dinov2-small (docs/encoders.md)"
 )
 
 if TYPE_CHECKING:
@@ -48,6 +43,7 @@ if TYPE_CHECKING:
     from lsdc.runs.folder import Run
 
 
+@reads_data
 def fit(
     context: typer.Context,
     data: DataArgument,
@@ -56,17 +52,17 @@ def fit(
         typer.Option(
             "--clusters",
             "-k",
-            help="how many clusters, or auto to count them first (default: the data set's classes)",
+            help="number of clusters, or auto to count them first (default: the data set's classes)",
             metavar="K|auto",
         ),
     ] = None,
     out_: Annotated[Path | None, typer.Option("--out", "-o", help="the run folder (default: runs/NAME)")] = None,
-    recipe_: Annotated[str, typer.Option("--recipe", help="a set of settings (lsdc list recipes)")] = "default",
+    recipe_: Annotated[str, typer.Option("--recipe", help="a named set of settings (lsdc list recipes)")] = "default",
     method_: Annotated[
         str | None, typer.Option("--method", help="the method (lsdc list methods; default: lsdc)")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", help="the same seed gives the same clusters (default: 0)")
+        int | None, typer.Option("--seed", help="random seed; the same seed gives the same clusters (default: 0)")
     ] = None,
     set_: Annotated[
         list[str] | None,
@@ -77,20 +73,20 @@ def fit(
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="go on with an interrupted run (begins it if there is none)")
+        bool, typer.Option("--resume", help="continue an interrupted run, or start it if there is none")
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the run that is there")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace an existing run")] = False,
     outliers: Annotated[
         float,
         typer.Option(
             "--outliers",
             min=0,
             max=0.9,
-            help="leave this share of the samples, the least certain ones, unassigned (-1)",
+            help="leave this share of the samples, the least certain, unassigned (-1)",
             metavar="SHARE",
         ),
     ] = 0.0,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="say nothing but warnings and errors")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="print warnings and errors only")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")] = False,
     save_every: Annotated[
         float,
@@ -98,18 +94,13 @@ def fit(
     ] = 60.0,
     device: DeviceOption = None,
     data_root: RootOption = None,
-    image_size: SizeOption = 32,
-    column: ColumnOption = None,
-    columns: ColumnsOption = None,
-    drop: DropOption = None,
-    id_column: IdOption = None,
-    scale: ScaleOption = None,
-    array: ArrayOption = None,
+    *,
+    options: ReadingOptions,
     encoder: EncoderOption = None,
     text_encoder: TextEncoderOption = None,
     encoder_set: EncoderSetOption = None,
 ) -> None:
-    """Find the clusters of DATA and keep everything in a run folder.
+    """Cluster DATA and keep everything in a run folder.
 
     Examples:  lsdc fit digits  ·  lsdc fit photos/ --clusters 12  ·  lsdc fit reviews.csv --column text --clusters auto
     """
@@ -124,15 +115,14 @@ def fit(
         from lsdc.report.terminal import Live
 
     if resume and overwrite:
-        raise InputError("--resume and --overwrite exclude each other")
+        raise InputError("--resume and --overwrite cannot be combined")
     folder = out_ or Path("runs") / Path(data).resolve().stem
     run, stored = _open_run(folder, resume, overwrite)
-    how = reading(Reading(image_size), column=column, columns=columns, drop=drop, id_column=id_column, array=array)
-    how = reading(how, scale=scale)
+    how = reading(Reading(), **options)
     method = str(stored["method"]) if stored else method_ or "lsdc"
     if stored:
         if method_ not in (None, method):
-            raise InputError(f"{folder}: was started with --method {method}, not {method_}; choose another --out")
+            raise InputError(f"{folder}: started with --method {method}, not {method_}; choose another --out")
         how = recalled(stored["data"])
     how = reading(how, encoder=encoder, text_encoder=text_encoder)
     if encoder_set:
@@ -144,7 +134,7 @@ def fit(
     try:
         model = METHODS[method](**{**params, **({"device": device} if device else {})})
     except TypeError:
-        raise InputError(f"{folder / 'config.json'}: holds parameters that {method} does not have") from None
+        raise InputError(f"{folder / 'config.json'}: has parameters that {method} does not know") from None
     run.source = {"source": data, **kept(how, dataset)}
     run.ids, run.interval, run.outliers = dataset.ids, save_every, outliers
     name = dataset.title or dataset.name
@@ -165,7 +155,7 @@ def fit(
             raise
         raise typer.Exit(143 if isinstance(error, Terminated) else 130) from None
     first = parallel.rank() == 0
-    parallel.leave()  # the others are done: what the model is asked from here on is not shared
+    parallel.leave()  # the other processes have finished: from here on this one works alone
     if first:
         _finish(run, dataset, model, clusters is not None)
         if as_json:
@@ -173,7 +163,7 @@ def fit(
 
 
 def number_of_clusters(text: str | None) -> int | str | None:
-    """What ``--clusters`` asks for."""
+    """The value of ``--clusters``."""
     if text is None or text == "auto":
         return text
     try:
@@ -183,7 +173,7 @@ def number_of_clusters(text: str | None) -> int | str | None:
 
 
 def _say_what_was_read(run: "Run", dataset: "Dataset", monitor: "Live", model: Any) -> None:
-    """The first lines of a fit, and read.json in its folder."""
+    """Print the first lines of a fit, and write read.json."""
     from lsdc.data.dataset import of_photos
     from lsdc.data.summary import about_reading, in_one_line, summary
     from lsdc.report.estimate import Clock, planned
@@ -191,12 +181,12 @@ def _say_what_was_read(run: "Run", dataset: "Dataset", monitor: "Live", model: A
     content, said = summary(dataset), about_reading(dataset)
     if (found := getattr(model, "suggestion_", None)) is not None:
         content["suggestion"] = found.as_dict()
-        said.append(f"counted: {found.in_words()}; what speaks for it: lsdc suggest-k")
+        said.append(f"counted: {found.in_words()}; for the evidence, run lsdc suggest-k")
     run.write_json("read.json", content)
     monitor.clock = Clock(planned(model.settings_, count(dataset)))
     monitor.headline = "\n".join([monitor.headline, in_one_line(content), *said])
     if dataset.skipped:
-        monitor.headline += f"; all are listed in {run.path / 'read.json'}"
+        monitor.headline += f"; the full list is in {run.path / 'read.json'}"
     if of_photos(dataset):
         monitor.headline += f"\n{BETTER}"
     if not run.resuming:  # its checkpoints may still be refused
@@ -204,7 +194,7 @@ def _say_what_was_read(run: "Run", dataset: "Dataset", monitor: "Live", model: A
 
 
 def _open_run(folder: Path, resume: bool, overwrite: bool) -> tuple["Run", dict[str, Any]]:
-    """The run, and if it goes on the config it was started with; the first process looks for all."""
+    """The run and, if it is resumed, the config it was started with; the first process looks for all of them."""
     from lsdc import parallel
     from lsdc.methods import read_config
     from lsdc.runs.folder import Run
@@ -215,7 +205,7 @@ def _open_run(folder: Path, resume: bool, overwrite: bool) -> tuple["Run", dict[
         run = Run.resume(folder) if resume else Run.create(folder, overwrite)
         stored = read_config(run) if run.resuming else {}
         if resume and not run.resuming:
-            line(err, f"{folder}: nothing to go on with yet; starts from the beginning")
+            line(err, f"{folder}: nothing to resume yet; starting from the beginning")
     return run, json.loads(parallel.say(json.dumps(stored).encode()))
 
 
@@ -226,18 +216,18 @@ def _say_how_to_go_on(error: BaseException, run: "Run", words: list[str]) -> Non
         return
     again = shlex.join(words)
     if isinstance(error, PeerLost):
-        line(err, f"everything up to the last checkpoint is kept. Go on with:  {again}")
+        line(err, f"everything up to the last checkpoint is saved. Resume with:  {again}")
     elif kept := next(
         filter(None, map(run.read_checkpoint, ("agreement", "choice", "clustering", "starts", "pretext"))), None
     ):
         place = f"epoch {len(kept.history) + 1}, step {kept.step}" if kept.step else f"epoch {len(kept.history)}"
-        line(err, f"stopped; everything up to {place} is kept. Go on with:  {again}")
+        line(err, f"stopped; everything up to {place} is saved. Resume with:  {again}")
     else:
-        line(err, "stopped before there was anything to keep")
+        line(err, "stopped before there was anything to save")
 
 
 def _finish(run: "Run", dataset: "Dataset", model: Any, asked: bool) -> None:
-    """What a person wants to know when a fit is done."""
+    """Print what the user wants to know when a fit is done."""
     from lsdc.methods import read_config
     from lsdc.metrics import score
     from lsdc.report.terminal import scores_table, sizes_table
@@ -256,7 +246,7 @@ def _finish(run: "Run", dataset: "Dataset", model: Any, asked: bool) -> None:
 
 
 def _result(run: "Run", dataset: "Dataset", model: Any) -> dict[str, Any]:
-    """What came of a fit, for programs."""
+    """The result of a fit, for programs."""
     from lsdc.metrics import cluster_sizes, score
 
     _, labels, confidence = run.read_labels()
@@ -271,7 +261,7 @@ def _result(run: "Run", dataset: "Dataset", model: Any) -> dict[str, Any]:
 
 @contextmanager
 def _readable_warnings(quiet: bool) -> Iterator[None]:
-    """Health warnings as lines on the console instead of Python's format."""
+    """Show warnings as plain lines instead of in Python's format."""
     with warnings.catch_warnings():
         plain = warnings.showwarning
 

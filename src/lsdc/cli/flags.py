@@ -1,4 +1,4 @@
-"""Flags in ``--help`` as what they are: they take no value, so none is asked for."""
+"""Flags in ``--help`` shown as flags, without a value."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from typer.core import TyperCommand, TyperGroup
 
 class _Flags:
     def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters; of typer's own ``<bool>`` behind flags nothing is left."""
+        """The parameters, without the ``<bool>`` that typer puts after flags."""
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for param in params:
             if getattr(param, "is_flag", False):

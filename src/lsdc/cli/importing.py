@@ -1,4 +1,4 @@
-"""Ctrl-C while modules are imported: nothing is lost then, and an import cut in two ends in anything but Ctrl-C."""
+"""Ctrl-C during imports: nothing can be lost yet, and an interrupted import would raise almost anything."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from types import FrameType
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """While it is entered, Ctrl-C and SIGTERM end the process at once, with one line and the usual exit code."""
+    """Within this context, Ctrl-C and SIGTERM end the process at once, with one line and the usual exit code."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     before = {number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
     for number in before:

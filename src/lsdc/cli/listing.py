@@ -1,4 +1,4 @@
-"""``lsdc list``: the names that can be used."""
+"""``lsdc list``: the names that options accept."""
 
 import inspect
 import re
@@ -29,9 +29,9 @@ class Kind(StrEnum):
 
 def list_(
     kind: Annotated[Kind, typer.Argument(help="what to list")],
-    method: Annotated[str, typer.Option("--method", help="the method whose settings are listed")] = "lsdc",
+    method: Annotated[str, typer.Option("--method", help="the method whose settings to list")] = "lsdc",
 ) -> None:
-    """Show the names that can be used."""
+    """List the names that options accept: data sets, methods, settings and more."""
     with importing():
         from lsdc.data.augment import AUGMENTATIONS
         from lsdc.data.datasets import DATASETS
@@ -63,7 +63,7 @@ def list_(
 
 
 def _meanings(method: Any) -> dict[str, str]:
-    """What the parameters of a method mean, from its docstring and those it builds on."""
+    """What a method's parameters mean, from its docstring and those of its bases."""
     found: dict[str, str] = {}
     for kind in reversed(method.__mro__):
         section = inspect.cleandoc(kind.__doc__ or "").partition("Parameters\n----------\n")[2]

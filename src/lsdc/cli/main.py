@@ -1,4 +1,4 @@
-"""The command line: every command by its name, and what an error of each kind becomes."""
+"""The command line: the commands by name, and what each kind of error turns into."""
 
 import io
 import os
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-# PyTorch and scikit-learn take seconds to import: what needs them is imported by the commands, not for their --help
+# PyTorch and scikit-learn take seconds to import, so commands import what needs them when they run, not for --help
 import lsdc
 from lsdc.cli import tables
 from lsdc.cli.console import Terminated, close_streams, err, fail, is_shared, out, say_failure
@@ -46,14 +46,11 @@ def start(
     elif context.invoked_subcommand is None:
         print(context.get_help())
     elif is_shared() and context.invoked_subcommand not in ("fit", "predict"):
-        raise InputError(
-            f"torchrun shares the work of fit and predict only; call lsdc {context.invoked_subcommand} alone"
-        )
+        raise InputError(f"torchrun is for fit and predict only; run lsdc {context.invoked_subcommand} without it")
 
 
-USAGE: type[Exception] = typer.BadParameter.__mro__[2]  # the ClickException of the click that typer brings
-
-
+# the base of all usage errors; typer brings a click of its own, which may not be the one installed
+USAGE: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 MEMORY = "not enough memory; try a smaller batch_size, width or pool (--set)"
 
 
@@ -62,7 +59,7 @@ def _terminate(number: int, frame: Any) -> None:
 
 
 def main(words: list[str] | None = None) -> None:
-    """Run, whatever can be printed: characters that the terminal lacks are spelt out."""
+    """Run a command; characters the terminal cannot show are printed as escapes."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -72,13 +69,13 @@ def main(words: list[str] | None = None) -> None:
 
 
 def _run(words: list[str] | None) -> None:
-    """Run, and turn the user's mistakes into one line and exit code 2."""
+    """Run a command, and turn user mistakes into one line and exit code 2."""
     signal.signal(signal.SIGTERM, _terminate)
     try:
         if is_shared():
             _join()
         code = app(words, standalone_mode=False)
-        sys.stdout.flush()  # what cannot be written is said here, not at Python's end
+        sys.stdout.flush()  # so that a failed write is reported here, not at exit
     except InputError as error:
         fail(str(error), 2)
     except USAGE as error:
@@ -88,18 +85,18 @@ def _run(words: list[str] | None) -> None:
     except PeerLost as error:
         say_failure(str(error))
         sys.stdout.flush()
-        os._exit(1)  # an orderly end would wait for processes that are no more
+        os._exit(1)  # a normal exit would wait for processes that are gone
     except MemoryError:
         fail(MEMORY, 1)
     except RuntimeError as error:
-        if not re.search("out of memory|can't allocate memory", str(error)):  # PyTorch's word for it, on GPU and CPU
+        if not re.search("out of memory|can't allocate memory", str(error)):  # PyTorch's wording on GPU and CPU
             raise
         fail(MEMORY, 1)
     except Terminated:
         fail("stopped by SIGTERM", 143)
     except KeyboardInterrupt:
         fail("stopped", 130)
-    except BrokenPipeError:  # whoever read it has seen enough
+    except BrokenPipeError:  # the reader has seen enough
         sys.exit(1)
     except OSError as error:
         fail(f"{error.filename or 'disk'}: {error.strerror or error}", 1)
@@ -108,12 +105,12 @@ def _run(words: list[str] | None) -> None:
         if is_shared():
             lsdc.parallel.leave()
             close_streams()
-            os._exit(status)  # threads of the job may still be ending, and an orderly end would abort over them
+            os._exit(status)  # threads of the job may still be ending, and a normal exit would abort because of them
         sys.exit(status)
 
 
 def _join() -> None:
-    """Become one of the processes of torchrun's job, of which the first alone talks."""
+    """Join torchrun's job; only its first process prints."""
     with importing():
         from lsdc import parallel
 

@@ -1,7 +1,10 @@
-"""The options that several commands have, and what they mean to the layers below."""
+"""Options shared by several commands, and how they reach the layers below."""
 
+import inspect
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,14 +28,14 @@ RootOption = Annotated[
     Path | None, typer.Option("--data-root", help="where data sets are kept (default: $LSDC_DATA or ~/.cache/lsdc)")
 ]
 SizeOption = Annotated[
-    int, typer.Option("--image-size", min=8, max=4096, help="side in pixels to which images of a folder are scaled")
+    int, typer.Option("--image-size", min=8, max=4096, help="side in pixels that images of a folder are scaled to")
 ]
 ColumnOption = Annotated[
     str | None, typer.Option("--column", help="the column of a CSV or field of a JSONL file that holds the texts")
 ]
 ColumnsOption = Annotated[
     str | None,
-    typer.Option("--columns", help="the columns of a table that are features, separated by commas", metavar="A,B"),
+    typer.Option("--columns", help="the columns of a table to use as features, separated by commas", metavar="A,B"),
 ]
 DropOption = Annotated[
     str | None, typer.Option("--drop", help="columns of a table to leave out, separated by commas", metavar="A,B")
@@ -45,27 +48,39 @@ ScaleOption = Annotated[
     ),
 ]
 IdOption = Annotated[
-    str | None, typer.Option("--id-column", help="the column of a table that names the rows in labels.csv")
+    str | None, typer.Option("--id-column", help="the column of a table that identifies the rows in labels.csv")
 ]
 ArrayOption = Annotated[str | None, typer.Option("--array", help="the array of a .npz file that holds the samples")]
 EncoderOption = Annotated[
     str | None,
     typer.Option(
         "--encoder",
-        help="a pretrained network that makes vectors of images: an .onnx file, or a Hugging Face model or folder",
+        help="a pretrained network that turns images into vectors: an .onnx file, or a Hugging Face model or folder",
     ),
 ]
 TextEncoderOption = Annotated[
     str | None,
     typer.Option(
         "--text-encoder",
-        help="what makes vectors of texts: wordllama, or a sentence-transformers model or folder (default: tf-idf)",
+        help="what turns texts into vectors: wordllama, or a sentence-transformers model or folder (default: tf-idf)",
     ),
 ]
 EncoderSetOption = Annotated[
     list[str] | None,
-    typer.Option("--encoder-set", help="size, mean, std or output of the encoder, e.g. size=224", metavar="KEY=VALUE"),
+    typer.Option(
+        "--encoder-set", help="set size, mean, std or output of the encoder, e.g. size=224", metavar="KEY=VALUE"
+    ),
 ]
+READING = {  # how to read DATA: the fields of ``Reading`` that are options, and their defaults
+    "image_size": (SizeOption, 32),
+    "column": (ColumnOption, None),
+    "columns": (ColumnsOption, None),
+    "drop": (DropOption, None),
+    "id_column": (IdOption, None),
+    "scale": (ScaleOption, None),
+    "array": (ArrayOption, None),
+}
+ReadingOptions = Mapping[str, Any]  # the values of these options, by name
 DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu or cuda (default: auto)")]
 
 
@@ -74,8 +89,30 @@ def root_of(given: Path | None) -> Path:
     return given or Path(os.environ.get("LSDC_DATA") or Path.home() / ".cache" / "lsdc")
 
 
-def reading(given: "Reading", **options: str | bool | None) -> "Reading":
-    """A reading with the options of the command line that were given; lists are separated by commas."""
+def reads_data(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command all options in ``READING``; it takes their values together, as its parameter ``options``."""
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        options = {name: given.pop(name) for name in READING}
+        command(**given, options=options)
+
+    shown: list[inspect.Parameter] = []
+    for own in inspect.signature(command).parameters.values():
+        if own.name == "options":
+            shown += [
+                inspect.Parameter(name, own.kind, annotation=kind, default=default)
+                for name, (kind, default) in READING.items()
+            ]
+        else:
+            shown.append(own)
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    return run
+
+
+def reading(given: "Reading", **options: Any) -> "Reading":
+    """A reading with the command-line options that were given; lists are separated by commas."""
     changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     for name in changes.keys() & {"columns", "drop"}:
         changes[name] = tuple(dict.fromkeys(word.strip() for word in changes[name].split(",")))

@@ -1,4 +1,4 @@
-"""What a user asked for on the command line, as methods and their parameters."""
+"""What the user asked for on the command line, as methods and their parameters."""
 
 import json
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ OWN = {
 
 
 def words(text: str, option: str, kind: str) -> list[str]:
-    """What is named in a list with commas, each once."""
+    """The names in a comma-separated list, each once."""
     found = list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     if not found:
         raise InputError(f"{option} {text!r}: name at least one (lsdc list {kind})")
@@ -46,7 +46,7 @@ def changes_of(given: Sequence[str], methods: Sequence[str]) -> dict[str, dict[s
         if method not in methods:
             raise unknown("method (--set)", method, methods)
         if (key := rest.partition("=")[0]) in OWN:
-            raise InputError(f"--set {word}: the same for all methods, use {OWN[key]}")
+            raise InputError(f"--set {word}: this is the same for all methods; use {OWN[key]}")
         result[method] = merged(result.get(method, {}), settings([rest], method))
     return result
 
@@ -54,7 +54,7 @@ def changes_of(given: Sequence[str], methods: Sequence[str]) -> dict[str, dict[s
 def chosen(
     method: str, recipe: str, words: list[str], dataset: Dataset, clusters: int | str | None, seed: int | None
 ) -> dict[str, Any]:
-    """The recipe's parameters, what ``--set`` changes in them, and the options that have names of their own."""
+    """The recipe's parameters, with the changes of ``--set`` and of the options that stand for a setting."""
     if method not in METHODS:
         raise unknown("method", method, METHODS)
     if recipe != "default" and method != "lsdc":
@@ -64,11 +64,11 @@ def chosen(
 
 
 def complete(given: dict[str, Any], dataset: Dataset, method: str) -> dict[str, Any]:
-    """With the data set's number of clusters, seed 0, and of photos a network of their size, where nothing is said."""
+    """Fill in what was not given: the data set's number of clusters, seed 0, a network that suits photos."""
     if given.get("n_clusters", dataset.n_clusters) is None and not METHODS[method].finds_n_clusters:
         raise InputError(
-            f"--clusters is missing: {dataset.name} does not say how many there are; "
-            "give a number or --clusters auto, or look first: lsdc suggest-k DATA"
+            f"--clusters is missing: {dataset.name} has no known number of classes; "
+            "give a number or --clusters auto, or look first with lsdc suggest-k DATA"
         )
     if method == "lsdc" and "backbone" not in given and of_photos(dataset):
         given = merged(photo_settings(len(dataset.X)), given)
@@ -76,19 +76,19 @@ def complete(given: dict[str, Any], dataset: Dataset, method: str) -> dict[str, 
 
 
 def resumed(params: dict[str, Any], given: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The parameters a run was started with; what is given again must agree with them."""
+    """The parameters a run was started with; options given again must agree with them."""
     for key, value in given.items():
         if key == "n_clusters" and value == AUTO:  # it was counted when the run began
             continue
         if json.loads(json.dumps(value)) != params.get(key):
             raise InputError(
-                f"{folder}: was started with {key}={params.get(key)!r}, not {value!r}; use --overwrite to start again"
+                f"{folder}: started with {key}={params.get(key)!r}, not {value!r}; use --overwrite to start over"
             )
     return params
 
 
 def settings(words: list[str], method: str) -> dict[str, Any]:
-    """``key=value`` pairs as parameters of the method; a dot reaches into a group, as in pretext_plan.lr=0.01."""
+    """``key=value`` pairs as parameters of the method; a dot goes into a group, as in pretext_plan.lr=0.01."""
     known = METHODS[method]().get_params()
     result: dict[str, Any] = {}
     for word in words:
@@ -107,5 +107,5 @@ def settings(words: list[str], method: str) -> dict[str, Any]:
         elif field and isinstance(result.setdefault(group, {}), dict):
             result[group][field] = value
         else:
-            raise InputError(f"--set {word}: {group} is no group with fields")
+            raise InputError(f"--set {word}: {group} has no fields of its own")
     return result

@@ -1,4 +1,4 @@
-"""What is shown while files are read: a bar with a rate on a terminal, a line now and then elsewhere."""
+"""Progress while files are read: a bar with a rate on a terminal, an occasional line elsewhere."""
 
 import time
 from types import TracebackType
@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 EVERY = 10.0  # seconds between lines where the output is not a terminal
-WORTH = 1.0  # seconds after which it is said how long it took
+WORTH = 1.0  # seconds after which the time taken is worth a line
 
 
 class ReadingBar:
@@ -35,7 +35,7 @@ class ReadingBar:
         if self.tasks:
             self.bars.stop()
         if self.tasks and kind is not None and issubclass(kind, KeyboardInterrupt):
-            self.console.print("what was read is kept: the same command goes on from there", highlight=False)
+            self.console.print("what was read so far is saved; run the same command again to continue", highlight=False)
 
     def __call__(self, what: str, done: int, total: int) -> None:
         now = time.monotonic()

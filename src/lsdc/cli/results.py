@@ -1,4 +1,4 @@
-"""What is done with a finished run: ``lsdc predict``, ``evaluate`` and ``report``."""
+"""Using a finished run: ``lsdc predict``, ``evaluate`` and ``report``."""
 
 import json
 import sys
@@ -42,14 +42,14 @@ def predict(
     encoder: EncoderOption = None,
     text_encoder: TextEncoderOption = None,
 ) -> None:
-    """Label new DATA with the model of a run: id, cluster, confidence; the run's encoder is used unless it moved."""
+    """Label new DATA with a run's model: id, cluster, confidence. The run's encoder is used unless it has moved."""
     with importing():
         from lsdc import parallel
         from lsdc.data.dataset import recalled
         from lsdc.data.files import open_data
         from lsdc.data.summary import about_reading
         from lsdc.methods import load, read_config
-        from lsdc.methods.base import best_two
+        from lsdc.methods.assignment import best_two
         from lsdc.runs.atomic import write_atomic
         from lsdc.runs.folder import Run
         from lsdc.runs.labels import labels_csv
@@ -78,7 +78,7 @@ def predict(
     try:
         write_atomic(out_, text.encode(errors="backslashreplace"))
     except OSError as error:
-        raise InputError(f"{out_}: cannot write there ({error.strerror})") from None
+        raise InputError(f"{out_}: cannot be written ({error.strerror})") from None
     line(err, f"{len(p):,} samples labelled in {out_}")
 
 
@@ -88,19 +88,19 @@ def evaluate(
         Path | None,
         typer.Option(
             "--labels",
-            help="true labels: a table with id and label, or in the order of the data one a line or a .npy file",
+            help="true labels: a table with id and label, or a .npy or text file with one per sample, in order",
         ),
     ] = None,
     labels_from_folders: Annotated[
-        bool, typer.Option("--labels-from-folders", help="the sub-folders of photos are their true labels")
+        bool, typer.Option("--labels-from-folders", help="take the sub-folder of each photo as its true label")
     ] = False,
     baselines: Annotated[
-        bool, typer.Option("--baselines", help="K-means on the inputs and on the pretext's features, beside")
+        bool, typer.Option("--baselines", help="add K-means on the inputs and on the pretext's features")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
     data_root: RootOption = None,
 ) -> None:
-    """Show how good a run's clusters are: against labels if there are any, else sizes and confidence."""
+    """Show how good a run's clusters are: scores if there are labels, otherwise sizes and confidence."""
     with importing():
         from lsdc.data.truth import folders_of, read_labels
         from lsdc.experiments.baselines import kmeans_rows
@@ -114,7 +114,7 @@ def evaluate(
     ids, assigned, confidence = folder.read_labels()
     source = config["data"]
     if labels and labels_from_folders:
-        raise InputError("--labels and --labels-from-folders exclude each other")
+        raise InputError("--labels and --labels-from-folders cannot be combined")
     given = labels is not None or labels_from_folders
     dataset = _data_of(config, data_root) if baselines or not given else None
     y = dataset.y if dataset else None
@@ -139,10 +139,10 @@ def evaluate(
             )
             return
         out.print(sizes_table(assigned, confidence, n_clusters))
-        line(err, "no labels to compare with; give some with --labels FILE or --labels-from-folders")
+        line(err, "no labels to compare with; give them with --labels FILE or --labels-from-folders")
         return
     if dataset and (why := _changed(dataset, config)):
-        raise InputError(f"{why}; give labels in the order of the run with --labels, or fit again")
+        raise InputError(f"{why}; give the labels in the order of the run with --labels, or fit again")
     rows = kmeans_rows(dataset, y, folder) if baselines and dataset else {}
     rows[config["method"]] = score(y, assigned, confidence)
     if as_json:
@@ -155,11 +155,12 @@ def evaluate(
 
 def report(
     runs: Annotated[
-        list[Path], typer.Argument(help="a run folder made by lsdc fit; several are compared", metavar="RUN [RUN2 ...]")
+        list[Path],
+        typer.Argument(help="a run folder made by lsdc fit; give several to compare them", metavar="RUN [RUN2 ...]"),
     ],
     data_root: RootOption = None,
 ) -> None:
-    """Write report.html: what is in each cluster, a map, neighbours and curves. Of several runs: comparison.html."""
+    """Write report.html: what is in each cluster, a map, neighbours and curves. Several runs give comparison.html."""
     with importing():
         from lsdc.methods import read_config
         from lsdc.report.comparison import write_comparison
@@ -174,25 +175,25 @@ def report(
         return
     dataset, missing = data_or_why(configs[0], data_root)
     if missing:
-        line(err, f"{missing}; the report does without the data")
+        line(err, f"{missing}; the report is written without the data")
     write_report(folders[0], configs[0], dataset, missing=missing)
     line(out, f"report:     {runs[0] / 'report.html'}")
 
 
 def data_or_why(config: dict[str, Any], data_root: Path | None) -> "tuple[Dataset | None, str]":
-    """The data of a run, or why it is not there: nobody kept it, it is gone, or it has changed."""
+    """The data of a run, or why there is none: it was never in a file, it is gone, or it has changed."""
     try:
         dataset = _data_of(config, data_root)
     except InputError as error:
         return None, str(error)
     if dataset is None:
-        return None, "the run was made in Python from data that no file holds"
+        return None, "the run was fitted in Python on data that is not in a file"
     why = _changed(dataset, config)
     return (None, why) if why else (dataset, "")
 
 
 def _data_of(config: dict[str, Any], data_root: Path | None) -> "Dataset | None":
-    """The data a run was made of, if it came from a file or by a name."""
+    """The data a run was fitted on, if it came from a file or is built in."""
     from lsdc.data.dataset import recalled
     from lsdc.data.files import open_data
 
@@ -204,13 +205,15 @@ def _data_of(config: dict[str, Any], data_root: Path | None) -> "Dataset | None"
 
 
 def _changed(dataset: "Dataset", config: dict[str, Any]) -> str:
-    """What is wrong if the data is not that of the run, row by row and value by value; empty if it is."""
+    """What is wrong if the data is not the run's, row by row and value by value; empty if it is the same."""
     from lsdc.experiments.job import inputs_of
     from lsdc.methods.saving import digest, same_data
 
     now = inputs_of(dataset)
     same = same_data(config["data"]["digest"], digest(now.X, now.spec.scale))
-    return "" if same else f"{config['data']['source']}: not the data the run was made of: values or rows have changed"
+    return (
+        "" if same else f"{config['data']['source']}: not the data the run was fitted on; values or rows have changed"
+    )
 
 
 def count(dataset: "Dataset") -> int:

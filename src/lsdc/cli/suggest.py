@@ -1,4 +1,4 @@
-"""``lsdc suggest-k``: how many clusters some data has, before anything is fitted."""
+"""``lsdc suggest-k``: estimate how many clusters the data has, before fitting anything."""
 
 import json
 from typing import Annotated
@@ -8,34 +8,25 @@ import typer
 from lsdc.cli.console import about_data, err, line, out, program
 from lsdc.cli.importing import importing
 from lsdc.cli.options import (
-    ArrayOption,
-    ColumnOption,
-    ColumnsOption,
     DataArgument,
-    DropOption,
-    IdOption,
+    ReadingOptions,
     RootOption,
-    ScaleOption,
-    SizeOption,
     reading,
+    reads_data,
     root_of,
 )
 from lsdc.errors import InputError
 
 
+@reads_data
 def suggest_k(
     data: DataArgument,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
     data_root: RootOption = None,
-    image_size: SizeOption = 32,
-    column: ColumnOption = None,
-    columns: ColumnsOption = None,
-    drop: DropOption = None,
-    id_column: IdOption = None,
-    scale: ScaleOption = None,
-    array: ArrayOption = None,
+    *,
+    options: ReadingOptions,
 ) -> None:
-    """Find out how many clusters DATA has: what speaks for which number, the choice, and how sure it is.
+    """Estimate how many clusters DATA has: the evidence for each number, the choice, and how sure it is.
 
     Example:  lsdc suggest-k photos/
     """
@@ -46,9 +37,7 @@ def suggest_k(
         from lsdc.methods import suggest_k as suggest
         from lsdc.report.terminal import candidates_table
 
-    how = reading(Reading(image_size), column=column, columns=columns, drop=drop, id_column=id_column, array=array)
-    how = reading(how, scale=scale)
-    dataset = open_data(data, root_of(data_root), **vars(how))
+    dataset = open_data(data, root_of(data_root), **vars(reading(Reading(), **options)))
     for said in about_reading(dataset):
         line(err, said)
     try:
@@ -61,7 +50,5 @@ def suggest_k(
     out.print(candidates_table(found))
     line(out, f"suggested:  {found.in_words()}")
     if found.sureness == "a guess":
-        line(
-            out, "            parts of the data disagree: try a few numbers near it, and compare what the reports show"
-        )
+        line(out, "            parts of the data disagree: try a few numbers close to it and compare the reports")
     line(out, f"next:       {' '.join(program())} fit {data} --clusters {max(2, found.n_clusters)}")

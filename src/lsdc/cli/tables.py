@@ -10,17 +10,12 @@ import typer
 from lsdc.cli.console import about_data, err, fail, line, out
 from lsdc.cli.importing import importing
 from lsdc.cli.options import (
-    ArrayOption,
-    ColumnOption,
-    ColumnsOption,
     DataArgument,
     DeviceOption,
-    DropOption,
-    IdOption,
+    ReadingOptions,
     RootOption,
-    ScaleOption,
-    SizeOption,
     reading,
+    reads_data,
     root_of,
 )
 from lsdc.errors import InputError
@@ -30,10 +25,10 @@ if TYPE_CHECKING:
     from lsdc.experiments.table import Row
     from lsdc.report.terminal import Board
 
-NAMES = ("table1", "reuters", "ablation", "ablation-extra")  # those of experiments.paper, which imports PyTorch
+NAMES = ("table1", "reuters", "ablation", "ablation-extra")  # as in experiments.paper, which imports PyTorch
 JobsOption = Annotated[
     int | None,
-    typer.Option("--jobs", "-j", min=1, help="fits at a time (default: one for each GPU, else for each core)"),
+    typer.Option("--jobs", "-j", min=1, help="fits to run at a time (default: one per GPU, or one per core)"),
 ]
 
 
@@ -46,21 +41,19 @@ def reproduce(
     scale: Annotated[
         str, typer.Option("--scale", help="cpu: smaller networks and schedules; paper: the paper's, for a GPU")
     ] = "cpu",
-    out_: Annotated[Path, typer.Option("--out", "-o", help="where results are kept and taken up again")] = Path(
-        "reproduce"
-    ),
+    out_: Annotated[Path, typer.Option("--out", "-o", help="where results are kept and resumed")] = Path("reproduce"),
     methods: Annotated[
         str | None,
         typer.Option("--methods", help="columns to run, separated by commas, or all (default: lsdc and kmeans)"),
     ] = None,
     jobs: JobsOption = None,
     samples: Annotated[
-        int | None, typer.Option("--samples", min=100, help="a random part of each data set, to spare time")
+        int | None, typer.Option("--samples", min=100, help="use a random part of each data set, to save time")
     ] = None,
     device: DeviceOption = None,
     data_root: RootOption = None,
 ) -> None:
-    """Rerun a TABLE of the paper, or its figures: what is finished is not run again.
+    """Rerun a TABLE of the paper, or its figures; finished results are not run again.
 
     Results are OUT/cells/*.json, the table OUT/TABLE-SCALE.md, .tex and .json.
     """
@@ -77,8 +70,8 @@ def reproduce(
     check_methods(base, chosen)
     place = Place(root_of(data_root), out_, device or "auto", jobs)
     if name == "figures":
-        pyplot()  # said before hours of work if it is not there
-    data = reproducing.look(base, names, scale, place.root, samples)
+        pyplot()  # a missing library is reported before hours of work
+    data = reproducing.read_data(base, names, scale, place.root, samples)
     wanted = reproducing.grid(base, data, seeds, scale, samples, chosen)
     with _board() as board:
         watch = _watch(board, _plan([str(job.facts["variant"]) for job in wanted]))
@@ -91,24 +84,25 @@ def reproduce(
 
 
 def _plan(variants: list[str]) -> str:
-    """The columns of a table, said before it runs: all methods can take hours where LSD-C and K-means take minutes."""
+    """The columns to run, shown first: all methods can take hours, LSD-C and K-means take minutes."""
     from lsdc.experiments.paper import VARIANTS
 
     titles = ", ".join(VARIANTS[variant].title for variant in dict.fromkeys(variants))
-    return f"{titles} (--methods all: every method of the table)"
+    return f"{titles} (--methods all runs every method of the table)"
 
 
+@reads_data
 def compare(
     data: DataArgument,
     methods: Annotated[
-        str, typer.Option("--methods", help="methods separated by commas (lsdc list methods); K-means always runs")
+        str, typer.Option("--methods", help="methods, separated by commas (lsdc list methods); K-means always runs")
     ] = "all",
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="seeds 0 to N-1")] = 1,
     clusters: Annotated[
-        int | None, typer.Option("--clusters", "-k", min=1, help="how many clusters (default: the data set's classes)")
+        int | None, typer.Option("--clusters", "-k", min=1, help="number of clusters (default: the data set's classes)")
     ] = None,
     out_: Annotated[
-        Path | None, typer.Option("--out", "-o", help="where results are kept and taken up again (compare/NAME)")
+        Path | None, typer.Option("--out", "-o", help="where results are kept and resumed (default: compare/NAME)")
     ] = None,
     set_: Annotated[
         list[str] | None,
@@ -121,15 +115,10 @@ def compare(
     jobs: JobsOption = None,
     device: DeviceOption = None,
     data_root: RootOption = None,
-    image_size: SizeOption = 32,
-    column: ColumnOption = None,
-    columns: ColumnsOption = None,
-    drop: DropOption = None,
-    id_column: IdOption = None,
-    scale: ScaleOption = None,
-    array: ArrayOption = None,
+    *,
+    options: ReadingOptions,
 ) -> None:
-    """Run methods side by side on DATA: what is finished is not run again.
+    """Run several methods on DATA and compare them in one table; finished results are not run again.
 
     Results are OUT/cells/*.json, the table OUT/compare.md, .tex and .json, the plot OUT/compare.svg.
     """
@@ -144,17 +133,15 @@ def compare(
         from lsdc.experiments.table import BASE, below
 
     place = Place(root_of(data_root), out_ or Path("compare") / Path(data).resolve().stem, device or "auto", jobs)
-    how = reading(Reading(image_size), column=column, columns=columns, drop=drop, id_column=id_column, array=array)
-    how = reading(how, scale=scale)
     asked = methods_of(methods)
     changes = changes_of(set_ or [], [*asked, BASE])
     try:
-        source = Source(data, how)
+        source = Source(data, reading(Reading(), **options))
         dataset = source.open(place.root)
         n_clusters = clusters or dataset.n_clusters
         if n_clusters is None:
-            raise InputError(f"--clusters is missing: {data} does not say how many there are")
-        wanted = comparing.look(source, dataset, asked, seeds, n_clusters, changes)
+            raise InputError(f"--clusters is missing: {data} has no known number of classes")
+        wanted = comparing.plan(source, dataset, asked, seeds, n_clusters, changes)
         with _board() as board:
             rows, state = comparing.compare(wanted, place, _watch(board))
     except InputError as error:
@@ -162,7 +149,7 @@ def compare(
     for said in about_reading(dataset):
         line(err, said)
     _show(wanted.title, [name for name in wanted.columns if name not in ("CPU s", "note")], rows)
-    for note in below(rows):  # below: with notes 80 characters are too few
+    for note in below(rows):  # below the table, as notes do not fit into 80 characters
         line(out, note)
     written = [place.out / f"compare{suffix}" for suffix in (".md", ".tex", ".json")]
     try:
@@ -173,7 +160,7 @@ def compare(
 
 
 def _show(title: str, columns: Sequence[str], rows: Sequence["Row"]) -> None:
-    """The table, as wide as a terminal is."""
+    """Print the table, as wide as the terminal."""
     from lsdc.experiments.table import cells
     from lsdc.report.terminal import rows_table
 
@@ -183,7 +170,7 @@ def _show(title: str, columns: Sequence[str], rows: Sequence["Row"]) -> None:
 
 @contextmanager
 def _board() -> Iterator["Board"]:
-    """The live view of what runs; Ctrl-C ends it with a word on what is kept."""
+    """The live view of running jobs; on Ctrl-C it says what is saved."""
     from lsdc.report.terminal import Board
 
     with Board(err) as board:
@@ -191,12 +178,12 @@ def _board() -> Iterator["Board"]:
             yield board
         except KeyboardInterrupt as error:
             board.bars.stop()
-            line(err, "stopped; what is finished is kept, to the epoch. Go on with the same command")
+            line(err, "stopped; finished epochs are saved. Run the same command again to continue")
             raise typer.Exit(143 if type(error) is not KeyboardInterrupt else 130) from None
 
 
 def _watch(board: "Board", plan: str = "") -> Callable[["State"], None]:
-    """What shows the state of the jobs; first of all how many there are."""
+    """A callback that shows the state of the jobs, starting with how many there are."""
     opening = [plan] if plan else []
 
     def watch(state: "State") -> None:
@@ -210,7 +197,7 @@ def _watch(board: "Board", plan: str = "") -> Callable[["State"], None]:
 
 
 def _say_end(written: list[Path], state: "State") -> None:
-    """What was left out, the files, and which fits failed."""
+    """Say what was left out, which files were written, and which fits failed."""
     for group, why in state.left_out.items():
         line(err, f"left out: {group}: {why}")
     for file in written:

@@ -1,4 +1,4 @@
-"""Arrays in numpy's files: .npy, and .npz archives, dense or in scipy's sparse form; never a pickle."""
+"""NumPy files: .npy, and .npz archives, dense or in SciPy's sparse format; never a pickle."""
 
 import struct
 import tokenize
@@ -18,35 +18,35 @@ from lsdc.data.budget import RATIO, check_memory
 from lsdc.data.dataset import Dataset, Reading
 from lsdc.errors import InputError, reason
 
-# what numpy and zipfile raise on damaged files: headers are Python literals there, and any library may unpack
+# what numpy and zipfile raise on damaged files, whose headers are Python literals
 BROKEN = (
     *(ValueError, TypeError, KeyError, IndexError, SyntaxError, OverflowError, EOFError, OSError, RuntimeError),
     *(MemoryError, tokenize.TokenError, zipfile.BadZipFile, zlib.error, LZMAError, struct.error),
 )
-IN_MEMORY = 2**28  # bytes of a .npy file that are read at once: cut short while mapped, it would end the process
+IN_MEMORY = 2**28  # bytes of a .npy file that is read whole; a mapped file that is cut short would end the process
 INDICES = ("shape", "indices", "indptr", "row", "col", "coords", "offsets")  # of scipy's sparse formats
 
 
 def numbers(path: Path, **options: Any) -> np.ndarray:
-    """The plain array of a .npy file."""
+    """The array of numbers in a .npy file."""
     X = None
-    with suppress(*BROKEN), warnings.catch_warnings(action="ignore"):  # about what wrote the file
+    with suppress(*BROKEN), warnings.catch_warnings(action="ignore"):  # about the program that wrote the file
         X = np.load(path, allow_pickle=False, **options)
     if not isinstance(X, np.ndarray) or X.ndim == 0 or X.dtype.kind not in "buifUS":
-        raise InputError(f"{path}: not a plain array of numbers, or cut short")
+        raise InputError(f"{path}: not an array of numbers, or the file is truncated")
     return X
 
 
 def read_npy(path: Path, reading: Reading) -> Dataset:
-    """An array; a large one stays on disk and is read batch by batch, so that its file must stay as it is."""
+    """An array; a large one stays on disk and is read batch by batch, so its file must not change meanwhile."""
     X = numbers(path, mmap_mode="r" if path.stat().st_size > IN_MEMORY else None)
     if X.dtype.kind in "US":
-        raise InputError(f"{path}: not a plain array of numbers")
+        raise InputError(f"{path}: not an array of numbers")
     return Dataset(str(path), X)
 
 
 def read_npz(path: Path, reading: Reading) -> Dataset:
-    """The array that is named, ``X`` or the only one; labels ``y`` if there are any; scipy's sparse format too."""
+    """The named array, else ``X`` or the only one, with labels ``y`` if there are any; also SciPy's sparse format."""
     arrays = _arrays(path)
     there = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "none"
     if reading.array is not None and reading.array not in arrays and not reading.matched:
@@ -62,42 +62,42 @@ def read_npz(path: Path, reading: Reading) -> Dataset:
     elif "X" in arrays or len(arrays) == 1:
         X = arrays["X"] if "X" in arrays else next(iter(arrays.values()))
     else:
-        raise InputError(f"{path}: no array is named 'X'; say which to take with --array (it has {there})")
+        raise InputError(f"{path}: no array is named 'X'; choose one with --array (it has {there})")
     if X.ndim == 0 or X.dtype.kind not in "buif":
-        raise InputError(f"{path}: the samples must be an array of numbers (it has {there})")
+        raise InputError(f"{path}: the samples must be an array of numbers; the file has {there}")
     return labelled(path, X, y)
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of an archive; one that unpacks to far more than it is, or names files elsewhere, is refused."""
+    """All arrays of an archive; refuses one that unpacks to far more than its size or names files outside it."""
     try:
         with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
             names, size = archive.namelist(), sum(entry.file_size for entry in archive.infolist())
         check_memory(path, size)
         if wrong := [name for name in names if name.startswith("/") or ".." in PurePosixPath(name).parts]:
-            raise InputError(f"{path}: holds a file named {wrong[0]!r}, which is outside of it")
+            raise InputError(f"{path}: contains a file named {wrong[0]!r}, which points outside the archive")
         with warnings.catch_warnings(action="ignore"), np.load(path, allow_pickle=False) as file:
             return {name: np.asarray(file[name]) for name in file.files}
     except InputError:
         raise
     except BROKEN:
-        raise InputError(f"{path}: not an archive of plain arrays, or cut short") from None
+        raise InputError(f"{path}: not an archive of arrays, or the file is truncated") from None
 
 
 def check_indices(arrays: dict[str, np.ndarray]) -> None:
-    """Refuse, with a ``ValueError``, parts of a sparse matrix on which scipy would crash or fill the memory."""
+    """Raise ``ValueError`` for parts of a sparse matrix that would crash scipy or fill the memory."""
     if wrong := [name for name in INDICES if name in arrays and arrays[name].dtype.kind not in "iu"]:
         raise ValueError(f"{wrong[0]} are not whole numbers")
     ends = np.ravel(arrays.get("indptr", 0)).astype(np.int64)
-    if not ends.size or ends.min() < 0 or (np.diff(ends) < 0).any():  # with a last one of -1 nothing else is checked
+    if not ends.size or ends.min() < 0 or (np.diff(ends) < 0).any():  # scipy checks nothing else if the last one is -1
         raise ValueError("indptr must rise from 0")
     shape = [int(length) for length in np.ravel(arrays["shape"])]
     if sum(shape) > max(2**20, RATIO * sum(array.nbytes for array in arrays.values())):
-        raise ValueError(f"its shape {tuple(shape)} is far beyond its content")
+        raise ValueError(f"its shape {tuple(shape)} is far larger than its content")
 
 
 def _sparse(path: Path, arrays: dict[str, np.ndarray], build: Callable[[], Any]) -> sp.csr_matrix:
-    """A sparse matrix whose indices are all inside: scipy itself would read and write beside it."""
+    """A sparse matrix with all indices in range; scipy would read and write out of bounds."""
     try:
         check_indices(arrays)
         X = build()
@@ -111,7 +111,7 @@ def _sparse(path: Path, arrays: dict[str, np.ndarray], build: Callable[[], Any])
 
 
 def labelled(path: Path, X: Any, y: Any, ids: Any = None) -> Dataset:
-    """A data set, with labels for evaluation if the file has any."""
+    """A data set, with labels for evaluation if the file has them."""
     if y is None:
         return Dataset(str(path), X, ids=ids)
     n = len(X) if isinstance(X, list) else X.shape[0]

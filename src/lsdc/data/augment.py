@@ -1,4 +1,4 @@
-"""Views of whole batches on tensors: how a sample is shown plainly, and how it is augmented.
+"""Views of whole batches of tensors: the plain view of a sample, and its augmentation.
 
 Every augmentation is ``augment(x, rng) -> x``; each sample draws its own numbers.
 """
@@ -87,7 +87,7 @@ def zoom(x: Tensor, rng: torch.Generator, least: float = 0.2, aspect: float = 4 
 def jitter(x: Tensor, rng: torch.Generator, strength: float = 0.4, hue: float = 0.1, grey: float = 0.2) -> Tensor:
     """Change brightness, contrast and colour of four images in five, and make a share ``grey`` of all grey.
 
-    All of it is linear in a pixel's channels, so that it is one small matrix an image: saturation moves along the
+    All of it is linear in a pixel's channels, so it is one small matrix per image: saturation moves along the
     grey axis, hue (three channels only; a share of the full turn) turns around it.
     """
     n, c = x.shape[:2]
@@ -124,7 +124,7 @@ def same(x: Tensor, rng: torch.Generator) -> Tensor:
 
 @dataclass(frozen=True)
 class Views:
-    """How samples reach the network: ``shape`` there, plainly (for labels and prediction), and augmented."""
+    """How samples reach the network: their ``shape``, the plain view (for labels and prediction), the augmented one."""
 
     shape: tuple[int, ...]
     plain: Callable[[Tensor], Tensor]
@@ -187,7 +187,7 @@ def dropout_views(shape: tuple[int, ...]) -> Views:
 
 
 def no_views(shape: tuple[int, ...]) -> Views:
-    """Samples as they are."""
+    """Samples unchanged."""
     return Views(shape, _plain, same)
 
 

@@ -17,12 +17,12 @@ from scipy.io import loadmat
 from lsdc.data.arrays import check_indices
 from lsdc.data.budget import check_memory
 from lsdc.data.dataset import Dataset
-from lsdc.data.download import BROKEN, Source, content, fetch, find, verify
+from lsdc.data.download import BROKEN, OfficialFiles, content, fetch, find, verify
 from lsdc.errors import InputError
 
 Part = tuple[np.ndarray, np.ndarray]  # images, labels
 KRIZ = ("https://www.cs.toronto.edu/~kriz/",)
-MNIST = Source(
+MNIST = OfficialFiles(
     "mnist",
     {
         "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
@@ -33,7 +33,7 @@ MNIST = Source(
     ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"),
     also=(".", "MNIST/raw"),
 )
-CIFAR10 = Source(
+CIFAR10 = OfficialFiles(
     "cifar-10-batches-bin",
     {
         "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
@@ -47,7 +47,7 @@ CIFAR10 = Source(
     "cifar-10-binary.tar.gz",
     "c32a1d4ab5d03f1284b67883e8d87530",
 )
-CIFAR10_PYTHON = Source(
+CIFAR10_PYTHON = OfficialFiles(
     "cifar-10-batches-py",
     {
         "data_batch_1": "c99cafc152244af753f735de768cd75f",
@@ -62,14 +62,14 @@ CIFAR10_PYTHON = Source(
     "c58f30108f718f92721af3b95e74349a",
     pickled=True,
 )
-CIFAR100 = Source(
+CIFAR100 = OfficialFiles(
     "cifar-100-binary",
     {"train.bin": "6172c7755cfe09b2fe270c85cebc1b15", "test.bin": "4499cfba6c016c1be1438163640a0898"},
     KRIZ,
     "cifar-100-binary.tar.gz",
     "03b5dce01913d631647c71ecec9e9cb8",
 )
-CIFAR100_PYTHON = Source(
+CIFAR100_PYTHON = OfficialFiles(
     "cifar-100-python",
     {"train": "16019d7e3df5f24257cddd939b257f8d", "test": "f0ef6b0ae62326f3e7ffdfab6717acfc"},
     KRIZ,
@@ -78,7 +78,7 @@ CIFAR100_PYTHON = Source(
     also=(),  # a file named "train" may be anyone's
     pickled=True,
 )
-STL10 = Source(
+STL10 = OfficialFiles(
     "stl10_binary",
     {
         "train_X.bin": "918c2871b30a85fa023e0c44e0bee87f",
@@ -101,7 +101,7 @@ CIFAR100_SUPERCLASSES = (
 )
 STL10_CLASSES = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
 
-REUTERS = ("reuters10k.npz", "reuters10k.mat", "X.npy", "reuters10k_rcv1.npz")  # the first that is there is read
+REUTERS = ("reuters10k.npz", "reuters10k.mat", "X.npy", "reuters10k_rcv1.npz")  # the first one present is read
 REUTERS_PICKLES = ("reuters10k.npy", "reutersidf10k.npy")
 REUTERS_URL = (
     "https://github.com/slim1017/VaDE/raw/eca52b4b57e32a68f578de7a54eda5d39907b0fe/dataset/reuters10k/reuters10k.mat"
@@ -112,31 +112,31 @@ UNPICKLE = (
 )
 
 
-def mnist(root: Path, source: Source = MNIST) -> Dataset:
+def mnist(root: Path, source: OfficialFiles = MNIST) -> Dataset:
     """MNIST: 70,000 handwritten digits of 28x28 pixels (downloaded, 11 MB)."""
     files = _load(source, root, lambda name, found: read_idx(found, 3 if "idx3" in name else 1))
     X, y = _joined(source, _pairs(files), range(10))
     return Dataset("mnist", X, y, DIGITS, title="MNIST")
 
 
-def cifar10(root: Path, sources: tuple[Source, ...] = (CIFAR10, CIFAR10_PYTHON)) -> Dataset:
+def cifar10(root: Path, sources: tuple[OfficialFiles, ...] = (CIFAR10, CIFAR10_PYTHON)) -> Dataset:
     """CIFAR-10: 60,000 colour images of 32x32 pixels in 10 classes (downloaded, 162 MB)."""
     X, y = _cifar(root, sources, 1, "labels", range(10))
     return Dataset("cifar10", X, y, CIFAR10_CLASSES, title="CIFAR-10")
 
 
-def cifar100_20(root: Path, sources: tuple[Source, ...] = (CIFAR100, CIFAR100_PYTHON)) -> Dataset:
+def cifar100_20(root: Path, sources: tuple[OfficialFiles, ...] = (CIFAR100, CIFAR100_PYTHON)) -> Dataset:
     """CIFAR-100-20: 60,000 colour images of 32x32 pixels in 20 superclasses (downloaded, 161 MB)."""
     X, y = _cifar(root, sources, 2, "coarse_labels", range(20))
     return Dataset("cifar100-20", X, y, CIFAR100_SUPERCLASSES, title="CIFAR-100-20")
 
 
-def stl10(root: Path, source: Source = STL10) -> Dataset:
+def stl10(root: Path, source: OfficialFiles = STL10) -> Dataset:
     """STL-10: 13,000 colour images of 96x96 pixels in 10 classes, and 100,000 unlabelled ones (downloaded, 2.6 GB)."""
     files = _load(source, root, lambda name, found: read_stl(found) if "X" in name else found)
     X, y = _joined(source, _pairs(files), range(1, 11))
     path = next(iter(files)).with_name("unlabeled_X.bin")
-    try:  # the md5 of these 2.8 GB was checked with the archive's
+    try:  # these 2.8 GB were checked with the archive's md5
         unlabelled = read_stl(np.memmap(path, np.uint8, "r")) if isfile(path) else None
     except BROKEN as error:
         raise source.error(path, error) from None
@@ -145,19 +145,21 @@ def stl10(root: Path, source: Source = STL10) -> Dataset:
 
 
 def reuters10k(root: Path) -> Dataset:
-    """Reuters-10K: 10,000 news stories as tf-idf vectors in 4 classes (to be put into reuters10k/ by hand)."""
+    """Reuters-10K: 10,000 news stories as tf-idf vectors in 4 classes (put it into reuters10k/ yourself)."""
     folder = root / "reuters10k"
     there = [folder / name for name in (*REUTERS, *REUTERS_PICKLES) if isfile(folder / name)]
     get = f"get {REUTERS_URL} and put it into {folder}"
     if not there:
-        raise InputError(f"{folder}: none of {', '.join(REUTERS)} is there; {get}")
+        raise InputError(f"{folder}: contains none of {', '.join(REUTERS)}; {get}")
     path = there[0]
     if path.name in REUTERS_PICKLES:
         how = UNPICKLE.format(path, path.with_name(REUTERS[0]))
-        raise InputError(f"{path}: a pickle, which can run any code and is not opened; if you trust it: {how}")
+        raise InputError(
+            f"{path}: is a pickle, which can run any code, so it is not opened; if you trust it, convert it: {how}"
+        )
     try:
         X, y, names = read_documents(_arrays(path))
-    except Exception as error:  # loadmat raises nearly anything on damaged files
+    except Exception as error:  # loadmat raises almost anything on damaged files
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"{path}: cannot be read ({reason}); {get}") from None
     title = "RCV1-10K (rebuilt)" if path.name == "reuters10k_rcv1.npz" else "Reuters-10K"
@@ -171,10 +173,10 @@ def read_idx(found: np.ndarray, ndim: int) -> np.ndarray:
     if header[:4] != bytes([0, 0, 8, ndim]):
         raise ValueError(f"not an idx file of {ndim} axes (it begins with {header[:4]!r})")
     if len(header) < start:
-        raise ValueError(f"cut short after {len(header)} bytes")
+        raise ValueError(f"truncated after {len(header)} bytes")
     shape = struct.unpack(f">{ndim}I", header[4:])
     if len(found) != start + prod(shape):
-        raise ValueError(f"{len(found):,} bytes where its header asks for {start + prod(shape):,}")
+        raise ValueError(f"{len(found):,} bytes, but its header promises {start + prod(shape):,}")
     return found[start:].reshape(shape)
 
 
@@ -185,7 +187,7 @@ def read_cifar(found: np.ndarray, n_labels: int) -> Part:
 
 
 def read_cifar_pickle(found: np.ndarray, key: str) -> Part:
-    """Images (n, 3, 32, 32) and labels, from the python version; only arrays, texts, lists and dicts are unpickled."""
+    """Images (n, 3, 32, 32) and labels, from the Python version; unpickles arrays, strings, lists and dicts only."""
     try:
         batch = _Unpickler(io.BytesIO(found.data), encoding="bytes").load()
         images, labels = batch[b"data"], np.array(batch[key.encode()], np.int64)
@@ -219,7 +221,7 @@ def read_documents(arrays: dict[str, Any]) -> tuple[Any, np.ndarray, tuple[str, 
 
 
 class _Unpickler(pickle.Unpickler):
-    """Makes arrays, and nothing else that a pickle can ask for."""
+    """Builds arrays and refuses everything else a pickle can ask for."""
 
     KNOWN = {  # noqa: RUF012
         ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
@@ -228,7 +230,7 @@ class _Unpickler(pickle.Unpickler):
     }
 
     def find_class(self, module: str, name: str) -> Any:
-        """What a pickle calls by name."""
+        """Look up what a pickle calls by name."""
         if (module, name) not in self.KNOWN:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}")
         return self.KNOWN[module, name]
@@ -236,7 +238,7 @@ class _Unpickler(pickle.Unpickler):
 
 def _records(found: np.ndarray, size: int) -> np.ndarray:
     if len(found) % size or not len(found):
-        raise ValueError(f"{len(found):,} bytes, which are no whole number of records of {size:,}")
+        raise ValueError(f"{len(found):,} bytes, not a whole number of records of {size:,}")
     return found.reshape(-1, size)
 
 
@@ -252,14 +254,14 @@ def _arrays(path: Path) -> dict[str, Any]:
         return {name: file[name] for name in file.files}
 
 
-def _load(source: Source, root: Path, parse: Callable[[str, np.ndarray], Any]) -> dict[Path, Any]:
-    """What the files of a source hold, each checked against its md5."""
+def _load(source: OfficialFiles, root: Path, parse: Callable[[str, np.ndarray], Any]) -> dict[Path, Any]:
+    """The parsed files of a source, each checked against its md5."""
     folder, parts = fetch(source, root), {}
     for name, md5 in source.files.items():
         path = find(folder, name)
         try:
             found = content(path)
-            if source.pickled:  # nothing but the official bytes is ever unpickled, whatever happens to the file
+            if source.pickled:  # only the official bytes are ever unpickled, whatever happens to the file
                 found = found.copy()
                 verify(found, md5)
             parts[path] = parse(name, found)
@@ -271,13 +273,13 @@ def _load(source: Source, root: Path, parse: Callable[[str, np.ndarray], Any]) -
 
 
 def _pairs(files: dict[Path, np.ndarray]) -> dict[Path, Part]:
-    """Images and labels that are in files of their own, by the file of the labels."""
+    """Images and labels from separate files, keyed by the file of the labels."""
     paths = list(files)
     return {y: (files[X], files[y]) for X, y in zip(paths[::2], paths[1::2], strict=True)}
 
 
-def _cifar(root: Path, sources: tuple[Source, ...], n_labels: int, key: str, labels: range) -> Part:
-    """The version that is there, else the first one, downloaded."""
+def _cifar(root: Path, sources: tuple[OfficialFiles, ...], n_labels: int, key: str, labels: range) -> Part:
+    """The version that is present, else the first one, downloaded."""
     source = next((source for source in sources if not source.missing(source.place(root))), sources[0])
     if source.pickled:
         parts = _load(source, root, lambda name, found: read_cifar_pickle(found, key))
@@ -286,7 +288,7 @@ def _cifar(root: Path, sources: tuple[Source, ...], n_labels: int, key: str, lab
     return _joined(source, parts, labels)
 
 
-def _joined(source: Source, parts: dict[Path, Part], labels: range) -> Part:
+def _joined(source: OfficialFiles, parts: dict[Path, Part], labels: range) -> Part:
     """All images, and their labels counted from 0."""
     for path, (X, y) in parts.items():
         if len(X) != len(y):

@@ -11,20 +11,20 @@ from threading import Condition
 from lsdc.errors import InputError, shown
 
 PIXELS = 100_000_000  # of one image, and of all that are decoded at a time
-UNPACKED = 2**30  # bytes that a file may always take in memory; beyond, a hundred times its size at most
+UNPACKED = 2**30  # bytes that any file may take in memory; beyond that, at most a hundred times its size
 RATIO = 100
 DOWNLOAD = 4 * 2**30  # bytes of a file from the network, and of what it unpacks to
-VARIABLE = "LSDC_MEMORY"  # bytes that a file may take, in the place of the rule above
+VARIABLE = "LSDC_MEMORY"  # bytes that a file may take, instead of the rule above
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def check_memory(path: Path, size: int, what: str = "unpacks to") -> None:
-    """Refuse a file that would take more memory than it may."""
+    """Refuse a file that would take more memory than allowed."""
     given = os.environ.get(VARIABLE, "")
     most = _bytes(given) if given else max(UNPACKED, RATIO * path.stat().st_size)
     if size > most:
         why = f"{VARIABLE} is {given}" if given else f"more than {RATIO} times its size"
-        raise InputError(f"{path}: {what} {size:,} bytes, {why}; set {VARIABLE} (8G, say) if that is meant")
+        raise InputError(f"{path}: {what} {size:,} bytes, {why}; set {VARIABLE} (8G, say) if you mean to read it")
 
 
 def _bytes(text: str) -> int:
@@ -35,25 +35,25 @@ def _bytes(text: str) -> int:
 
 
 def check_disk(folder: Path, size: int, how: str) -> None:
-    """Refuse to begin what the disk has no room for."""
+    """Refuse to start what the disk has no room for."""
     free = shutil.disk_usage(folder).free
     if size > free:
-        raise InputError(f"{folder}: {size:,} bytes are needed there and {free:,} are free; {how}")
+        raise InputError(f"{folder}: needs {size:,} bytes of disk space, and {free:,} are free; {how}")
 
 
 class Decoding:
-    """Lets images be decoded at the same time as long as all of them together stay within ``PIXELS``."""
+    """Lets images be decoded in parallel as long as together they stay within ``PIXELS``."""
 
     def __init__(self) -> None:
         self.pixels, self.changed = 0, Condition()
 
     @contextmanager
     def room(self, width: int, height: int) -> Iterator[None]:
-        """Wait until there is room for an image; one that is too large by itself is refused."""
+        """Wait until there is room for an image; refuse one that is too large by itself."""
         size = width * height
         if size > PIXELS:
             raise ValueError(
-                f"{width:,} x {height:,} pixels; the limit is {PIXELS // 1_000_000} million, scale it down"
+                f"{width:,} x {height:,} pixels; the limit is {PIXELS // 1_000_000} million; scale it down"
             )
         with self.changed:
             self.changed.wait_for(lambda: not self.pixels or self.pixels + size <= PIXELS)

@@ -1,4 +1,4 @@
-"""Arrays computed once and kept by what they were made of, part by part: a run that was killed goes on from there."""
+"""Arrays computed once and cached by what they were made from, part by part, so that a killed run can continue."""
 
 import json
 import os
@@ -18,46 +18,45 @@ from lsdc.errors import InputError
 VARIABLE = "LSDC_CACHE"
 IN_MEMORY = 2**28  # bytes of an array that is read at once; a larger one stays on disk
 BROKEN = (OSError, ValueError, KeyError, TypeError, EOFError, SyntaxError, zipfile.BadZipFile)
-Watch = Callable[[str, int, int], None]  # is told what is being done, how many are done, of how many
-Rows = tuple[np.ndarray, dict[int, str]]  # of what could be read, and of the others why not, by their places
+Watch = Callable[[str, int, int], None]  # called with what is being done, how many are done, and the total
+Rows = tuple[np.ndarray, dict[int, str]]  # rows that could be read, and by position why the others could not
 Compute = Callable[[int, int], Rows]
 
 
 def quiet(what: str, done: int, total: int) -> None:
-    """A watcher that says nothing."""
+    """A watcher that ignores everything."""
 
 
 def folder() -> Path:
-    """Where arrays are kept; all of it can be deleted at any time."""
+    """Where arrays are cached; it can be deleted at any time."""
     given = os.environ.get(VARIABLE)
     return Path(given).expanduser() if given else Path.home() / ".cache" / "lsdc" / "features"
 
 
 def key(*parts: str) -> str:
-    """One name for all that decides an array."""
+    """One name for everything that decides an array."""
     return sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:40]
 
 
 def computed(n: int, compute: Compute, part: int) -> Rows:
-    """All rows, computed part by part and kept nowhere."""
+    """All rows, computed part by part and not cached."""
     parts = [compute(start, min(start + part, n)) for start in range(0, n, part)]
     return np.concatenate([rows for rows, _ in parts]), {i: why for _, bad in parts for i, why in bad.items()}
 
 
 def kept(name: str, n: int, compute: Compute, part: int) -> Rows:
-    """The rows kept under a name; those not there yet are computed, each ``part`` rows written as they are done."""
+    """The rows cached under a name; missing ones are computed and written, ``part`` rows at a time."""
     place = folder() / f"{name}.npy"
     try:
         return _read(place) or _made(place, n, compute, part)
     except OSError as error:
         raise InputError(
-            f"{place.parent}: cannot keep there what is computed ({error.strerror or error}); "
-            f"set {VARIABLE} to another folder"
+            f"{place.parent}: cannot write the cache ({error.strerror or error}); set {VARIABLE} to another folder"
         ) from None
 
 
 def _made(place: Path, n: int, compute: Compute, part: int) -> Rows:
-    """The array made from its parts. Others may do the same at the same time: each part is the same whoever made it."""
+    """The array made from its parts; other processes may make the same parts at the same time, bit for bit alike."""
     bad: dict[int, str] = {}
     good, sample = 0, np.empty((0,))
     starts = range(0, n, part)
@@ -83,7 +82,7 @@ def _made(place: Path, n: int, compute: Compute, part: int) -> Rows:
 
 
 def _part(place: Path, start: int, n: int, compute: Compute, part: int) -> Rows:
-    """Some rows, read if they are there, else computed and written."""
+    """Some rows, read from the cache or else computed and written."""
     file = place.with_suffix(".parts") / f"{start:012}.npz"
     try:
         with np.load(file, allow_pickle=False) as stored:
@@ -92,14 +91,14 @@ def _part(place: Path, start: int, n: int, compute: Compute, part: int) -> Rows:
         rows, bad = compute(start, min(start + part, n))
     file.parent.mkdir(parents=True, exist_ok=True)
     if start == 0 and len(rows):
-        check_disk(file.parent, 2 * n * rows[0].nbytes, f"make room, or set {VARIABLE} to another folder")
+        check_disk(file.parent, 2 * n * rows[0].nbytes, f"free some space, or set {VARIABLE} to another folder")
     why = np.array([*bad.values()], str)
     _write(file, lambda stream: np.savez(stream, X=rows, bad=np.array([*bad], int), why=why))
     return rows, bad
 
 
 def _read(place: Path) -> Rows | None:
-    """An array that is there and whole."""
+    """The array of a file, if it exists and is complete."""
     try:
         content = json.loads(place.with_suffix(".json").read_text())
         X = np.load(place, allow_pickle=False, mmap_mode="r" if place.stat().st_size > IN_MEMORY else None)

@@ -1,4 +1,4 @@
-"""What a column of a table holds: numbers, texts, or the names of the rows."""
+"""What a column of a table holds: numbers, texts, or ids."""
 
 import re
 from itertools import pairwise
@@ -13,7 +13,7 @@ NO_VALUE = ("", "na", "n/a", "nan", "null", "none", "-", "?")
 
 
 def why_id(name: str, values: Any, named: bool = True) -> str | None:
-    """Why a column is taken for an id, "" if its name is reason enough; None if it is not."""
+    """Why a column is taken as the id ("" if its name is reason enough), or None if it is not."""
     if name.lower() == "id":
         return ""
     if getattr(values, "ndim", 1) > 1:
@@ -31,7 +31,7 @@ def why_id(name: str, values: Any, named: bool = True) -> str | None:
 
 
 def whole_numbers(values: Any) -> list[int] | None:
-    """Whole numbers, if all values are; 2.0 is a measured number, not one to count with."""
+    """The values, if all are whole numbers; 2.0 is a measurement, not a count."""
     if isinstance(values, np.ndarray):
         return values.tolist() if values.dtype.kind in "iu" else None
     if all(isinstance(value, str) for value in values):
@@ -41,7 +41,7 @@ def whole_numbers(values: Any) -> list[int] | None:
 
 
 def are_texts(values: Any) -> bool:
-    """Whether most values are no numbers: one blank among numbers is a mistake, not a text."""
+    """Whether most values are not numbers: a single blank among numbers is a mistake, not a text."""
     if isinstance(values, np.ndarray):
         return False
     there = [value for value in values if str(value).strip().lower() not in NO_VALUE and value is not None]
@@ -49,7 +49,7 @@ def are_texts(values: Any) -> bool:
 
 
 def is_number(text: Any) -> bool:
-    """Whether a cell is a number (NaN counts as one: whether it may be there is another question)."""
+    """Whether a cell is a number (NaN counts as one; whether it is allowed is checked elsewhere)."""
     try:
         float(text)
     except (TypeError, ValueError, OverflowError):

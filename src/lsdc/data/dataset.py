@@ -1,4 +1,4 @@
-"""What a data set is: samples, what is known about them, and how they were read."""
+"""A data set: samples, what is known about them, and how they were read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -13,9 +13,9 @@ Prepared = tuple[float | tuple[str, ...], ...]  # of each column what it is divi
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file or folder is to be read; what is not said here is found out.
+    """How to read a file or folder; whatever is left out is worked out from the data.
 
-    ``matched`` is set where the columns are those of a run: names then decide over places, and the id may be missing.
+    ``matched`` is set where the columns are those of a run: they are then found by name, and the id may be missing.
     """
 
     image_size: int = 32
@@ -26,17 +26,19 @@ class Reading:
     array: str | None = None  # of an archive
     scale: bool | None = None  # whether columns are divided by their spread; None: where their units differ
     prepared: Prepared | None = None  # what a run did to its columns
-    image_range: tuple[float, float] | None = None  # of images whose values have no fixed range
+    image_range: tuple[float, float] | None = None  # for images without a fixed range of values
     encoder: str | None = None  # of images
     text_encoder: str | None = None
     encoder_settings: Mapping[str, Any] = field(default_factory=dict)
-    encoder_digest: str | None = None  # what the encoder must be, where a run knows it
+    encoder_digest: str | None = None  # which encoder it must be, if a run knows
     matched: bool = False
 
 
 def recalled(stored: Mapping[str, Any]) -> Reading:
-    """The reading that a run's config has; runs of before have left all columns as they were."""
+    """The reading stored in a run's config; older runs left all columns as they were."""
     found: dict[str, Any] = {f.name: stored[f.name] for f in fields(Reading) if stored.get(f.name) is not None}
+    if "text_encoder" in found:
+        found.pop("columns", None)  # runs of before have the column of texts there, which holds no numbers
     lists = {name: tuple(value) for name, value in found.items() if isinstance(value, list)}
     done = tuple(tuple(how) if isinstance(how, list) else float(how) for how in found.get("prepared", ()))
     return Reading(**{**found, **lists, "prepared": done})
@@ -44,7 +46,7 @@ def recalled(stored: Mapping[str, Any]) -> Reading:
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a table were taken for."""
+    """How the columns of a table are used."""
 
     features: tuple[str, ...]
     id: str | None = None
@@ -56,7 +58,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How X was made by an encoder: what it is called, what was given with it, and a digest of its weights."""
+    """The encoder that made X: its name, its settings, and a digest of its weights."""
 
     name: str
     settings: Mapping[str, Any]
@@ -65,7 +67,7 @@ class Encoding:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Samples ``X``; ``y`` is there for evaluation only, if at all; ``ids`` name the samples.
+    """Samples ``X`` with their ``ids``; labels ``y``, if any, are for evaluation only.
 
     ``title`` is the name shown to people; ``unlabelled`` are further samples for the pretext alone. ``columns`` and
     ``notes`` say how a file was read.
@@ -81,28 +83,33 @@ class Dataset:
     columns: Columns | None = None
     notes: tuple[str, ...] = ()
     image_range: tuple[float, float] | None = None
-    skipped: tuple[tuple[str, str], ...] = ()  # files that were left out, and why
-    samples: Any = None  # what X was made of by an encoder, for people to see: texts, photos or images
+    skipped: tuple[tuple[str, str], ...] = ()  # files left out, and why
+    samples: Any = None  # what an encoder made X from, to show to people: texts, photos or images
     encoder: Encoding | None = None
     scales: tuple[float, ...] = ()  # of X's columns, where a table has columns of different units
 
     @property
     def n_clusters(self) -> int | None:
-        """The number of classes, if it is known."""
+        """The number of classes, if known."""
         return len(self.class_names) or None
 
 
+def of_texts(dataset: Dataset) -> bool:
+    """Whether the samples are texts, as they are or as an encoder reads them."""
+    return isinstance(dataset.X, list) or (isinstance(dataset.samples, list) and isinstance(dataset.samples[0], str))
+
+
 def of_photos(dataset: Dataset) -> bool:
-    """Whether the samples are colour images of a folder, as they are."""
+    """Whether the samples are the pixels of a folder of colour images."""
     return dataset.encoder is None and dataset.ids is not None and getattr(dataset.X, "ndim", 0) == 4
 
 
 def replaced(dataset: Dataset, X: Any, bad: Mapping[int, str], **others: Any) -> Dataset:
-    """A data set with another X, which lacks the samples that could not be read."""
+    """A data set with another X, without the samples that could not be read."""
     ids = dataset.ids
     if bad and ids is not None:
         if len(bad) == len(ids):
-            rest = f"; nor are the {len(bad) - 1} others" if len(bad) > 1 else ""
+            rest = f"; the other {len(bad) - 1} cannot be read either" if len(bad) > 1 else ""
             raise InputError(f"{dataset.name}: {ids[min(bad)]}: {bad[min(bad)]}{rest}")
         skipped = (*dataset.skipped, *((str(ids[i]), why) for i, why in bad.items()))
         ids = [name for i, name in enumerate(ids) if i not in bad]
@@ -111,9 +118,9 @@ def replaced(dataset: Dataset, X: Any, bad: Mapping[int, str], **others: Any) ->
 
 
 def kept(reading: Reading, dataset: Dataset) -> dict[str, Any]:
-    """A reading for a run's config, with the columns that were found: the same file is read the same way again."""
+    """A reading for a run's config, with the columns as found, so that the file is read the same way again."""
     content: dict[str, Any] = {"image_size": reading.image_size, "column": reading.column}
-    if dataset.columns and not isinstance(dataset.X, list):
+    if dataset.columns and not of_texts(dataset):
         content["columns"] = list(dataset.columns.features)
         if dataset.columns.prepared:
             content["prepared"] = [list(how) if isinstance(how, tuple) else how for how in dataset.columns.prepared]
@@ -130,7 +137,7 @@ def kept(reading: Reading, dataset: Dataset) -> dict[str, Any]:
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:
-    """Names of columns for people, cut if there are many."""
+    """Column names for people, shortened if there are many."""
     shown = [name if name.strip() else "(unnamed)" for name in names]
     if len(shown) <= most:
         return ", ".join(shown)

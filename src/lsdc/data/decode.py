@@ -1,4 +1,4 @@
-"""One image of any kind as plain pixels: what Pillow can read, upright, on an even ground, within a budget."""
+"""Any image that Pillow can read as plain pixels: upright, on an even background, within a budget."""
 
 import struct
 import warnings
@@ -18,10 +18,10 @@ from PIL.Image import Transpose as Turn
 from lsdc.data.budget import Decoding
 from lsdc.errors import reason
 
-FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF")  # whatever the name says; EPS, for one, runs a program
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF")  # whatever the name says; EPS would run a program
 BROKEN = (OSError, SyntaxError, ValueError, Image.DecompressionBombError, struct.error, zlib.error)
-DEEP = ("I", "F")  # grey values of no fixed range: whole numbers of 32 bits, floats
-GREY = 128  # behind what is transparent: neither black nor white drawings vanish on it
+DEEP = ("I", "F")  # grey values without a fixed range: 32-bit integers and floats
+GREY = 128  # behind transparent pixels: neither black nor white drawings vanish on it
 ORIENTATION = 0x0112
 TURNED = (Turn.FLIP_LEFT_RIGHT, Turn.ROTATE_180, Turn.FLIP_TOP_BOTTOM, Turn.TRANSPOSE)
 TURNS = dict(enumerate((*TURNED, Turn.ROTATE_270, Turn.TRANSVERSE, Turn.ROTATE_90), start=2))  # by the tag's value
@@ -30,16 +30,16 @@ decoding = Decoding()
 
 
 @contextmanager
-def pool() -> Iterator[Callable[[Callable[[Path], Any], Sequence[Path]], list[Any]]]:
-    """Runs a function over files on all cores; Pillow decodes and scales without Python's lock."""
+def pool() -> Iterator[Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]]:
+    """Run a function over files, or their numbers, on all cores; Pillow decodes and scales without holding the GIL."""
     with warnings.catch_warnings(), ThreadPoolExecutor() as workers:
-        warnings.filterwarnings("ignore", module="PIL")  # odd metadata, and sizes that are fine up to twice as large
+        warnings.filterwarnings("ignore", module="PIL")  # about odd metadata, and sizes within our limit
         yield lambda function, files: list(workers.map(function, files))
 
 
 @once
 def _formats() -> tuple[str, ...]:
-    """The formats that can be read here: AVIF comes with most builds of Pillow, HEIC with pillow-heif."""
+    """The formats this installation reads: AVIF comes with most builds of Pillow, HEIC with pillow-heif."""
     with suppress(ImportError):
         from pillow_heif import register_heif_opener
 
@@ -48,8 +48,8 @@ def _formats() -> tuple[str, ...]:
     return tuple(name for name in (*FORMATS, "AVIF", "HEIF") if name in Image.OPEN)
 
 
-def look(file: Path) -> tuple[str, str]:
-    """The digest of a file, and the kind of its pixels; "" if it is no image."""
+def inspected(file: Path) -> tuple[str, str]:
+    """The digest of a file and its pixel mode, "" if it is not an image."""
     digest = ""
     try:
         with file.open("rb") as stream:
@@ -61,19 +61,19 @@ def look(file: Path) -> tuple[str, str]:
 
 
 def ends_of(file: Path) -> Range | None:
-    """The least and the greatest value of an image that has no fixed range."""
+    """The smallest and largest value of an image without a fixed range."""
     try:
         with Image.open(file, formats=_formats()) as image, decoding.room(*image.size):
-            values = np.asarray(_plain(image))
+            values = np.asarray(_converted(image))
             return float(values.min()), float(values.max())
     except BROKEN:
         return None
 
 
 def scaled(image: np.ndarray, span: Range | None) -> np.ndarray:
-    """An image of known range as it is; others are brought from ``span`` to 0 to 255.
+    """An image with values from 0 to 255; one without a fixed range is scaled from ``span``.
 
-    One range for all: what is darker than another image stays so, and new images are scaled as the first ones were.
+    All images share one range, so darker ones stay darker, and new images are scaled like the first ones.
     """
     if image.ndim == 3 or span is None:
         return image
@@ -82,16 +82,16 @@ def scaled(image: np.ndarray, span: Range | None) -> np.ndarray:
 
 
 def read_image(file: Path, size: int) -> np.ndarray | str:
-    """The first frame, upright, as (size, size, 3), or (size, size) if its range is not known; else what is wrong.
+    """The first frame, upright, as (size, size, 3), or (size, size) without a fixed range; else what is wrong.
 
-    Values are bytes, or floats from 0 to 255 of images of 16 bits.
+    Values are bytes, or floats from 0 to 255 for 16-bit images.
     """
     try:
         with Image.open(file, formats=_formats()) as image:
             image.draft("RGB", (2 * size, 2 * size))  # JPEGs are decoded at a fraction of their size
             with decoding.room(*image.size):
                 image.load()
-                plain = _plain(_upright(image, _reduced(image, size)))
+                plain = _converted(_upright(image, _reduced(image, size)))
                 deep = image.mode in DEEP
     except BROKEN as error:
         needs = file.suffix.lower() in (".heic", ".heif") and "HEIF" not in _formats()
@@ -103,26 +103,26 @@ def read_image(file: Path, size: int) -> np.ndarray | str:
     pixels = np.asarray(plain.resize((size, size), Image.Resampling.BICUBIC, box=box))
     if plain.mode != "F":
         return pixels
-    pixels = np.clip(pixels, *plain.getextrema())  # cubic curves go beyond the values they pass through
+    pixels = np.clip(pixels, *plain.getextrema())  # cubic interpolation overshoots
     return pixels if deep else np.repeat(pixels[:, :, None] / 257, 3, axis=2)
 
 
 def _reduced(image: Image.Image, size: int) -> Image.Image:
-    """A large image at a whole fraction of its size, before it is copied from one form into another."""
+    """A large image at a whole fraction of its size, before any conversion copies it."""
     factor = min(image.size) // (4 * size)
-    plain = image.mode in ("RGB", "RGBA", "L", "CMYK") and "transparency" not in image.info  # a colour not to be mixed
-    return image.reduce(factor) if factor > 1 and plain else image
+    mixes = image.mode in ("RGB", "RGBA", "L", "CMYK") and "transparency" not in image.info  # unlike a palette
+    return image.reduce(factor) if factor > 1 and mixes else image
 
 
 def _upright(source: Image.Image, image: Image.Image) -> Image.Image:
-    """An image as its camera was held; a tag that cannot be read says nothing."""
+    """An image turned upright by its EXIF tag; an unreadable tag is ignored."""
     with suppress(*BROKEN, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError):
         return image.transpose(TURNS[source.getexif()[ORIENTATION]])
     return image
 
 
-def _plain(image: Image.Image) -> Image.Image:
-    """An image in RGB on an even ground, or in floats where a pixel is more than a byte."""
+def _converted(image: Image.Image) -> Image.Image:
+    """An image in RGB on an even background, or in floats where a pixel has more than 8 bits."""
     if image.mode.startswith(DEEP):
         values = np.asarray(image, np.float32)
         if not np.isfinite(values).all():

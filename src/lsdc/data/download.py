@@ -1,4 +1,4 @@
-"""Official files: where they are, what they must be, and how they get here, whole or not at all."""
+"""Official files: where to get them, their checksums, and downloads that are complete or leave nothing."""
 
 import gzip
 import hashlib
@@ -25,27 +25,27 @@ from lsdc.data.budget import check_disk
 from lsdc.errors import InputError
 from lsdc.interrupt import Interrupt
 
-OFFLINE = "LSDC_OFFLINE"  # set to anything, it forbids downloads
+OFFLINE = "LSDC_OFFLINE"  # set to any value, it forbids downloads
 CHUNK = 2**18
-BROKEN = (OSError, ValueError, EOFError, HTTPException, zlib.error, tarfile.TarError)  # by network, disk or content
+BROKEN = (OSError, ValueError, EOFError, HTTPException, zlib.error, tarfile.TarError)  # a bad network, disk or file
 
 
 @dataclass(frozen=True)
-class Source:
-    """The files of a data set with the md5 of their unpacked bytes, and where they can be had."""
+class OfficialFiles:
+    """The files of a data set with the md5 of their unpacked bytes, and where to download them."""
 
     folder: str
     files: Mapping[str, str]
-    urls: tuple[str, ...]  # mirrors; files are there one by one and gzipped, unless there is an archive
+    urls: tuple[str, ...]  # mirrors, with single gzipped files unless there is an archive
     archive: str = ""
     archive_md5: str = ""
-    extra: tuple[str, ...] = ()  # unpacked with the others, but not needed
-    also: tuple[str, ...] = (".",)  # other folders below the root that may have the files
+    extra: tuple[str, ...] = ()  # unpacked with the others, but optional
+    also: tuple[str, ...] = (".",)  # other folders below the root where the files may be
     pickled: bool = False
     timeout: float = 20.0  # seconds to wait for a sign of life
 
     def place(self, root: Path) -> Path:
-        """The folder that has all files, else the one they belong into."""
+        """The folder that has all files, else the one they belong in."""
         folders = [root / name for name in (self.folder, *self.also)]
         return next((folder for folder in folders if not self.missing(folder)), folders[0])
 
@@ -58,20 +58,20 @@ class Source:
         return self.archive or f"{name}.gz"
 
     def error(self, path: Path, reason: object) -> InputError:
-        """What is wrong with a file, where to get it and where to put it, in one line."""
+        """What is wrong with a file, where to get it and where to put it."""
         name, line = path.name.removesuffix(".gz"), " ".join(str(reason).split())
         what = f"put its {name}" if self.archive else "put it"
         return InputError(f"{path}: {line}; get {self.urls[0]}{self.served(name)} and {what} into {path.parent}")
 
 
 def find(folder: Path, name: str) -> Path:
-    """A file, or its gzipped form if only that is there."""
+    """A file, or its gzipped form if only that exists."""
     packed = folder / f"{name}.gz"
     return packed if isfile(packed) and not isfile(folder / name) else folder / name
 
 
 def content(path: Path) -> np.ndarray:
-    """The bytes of a file, unpacked; a plain file is not copied into memory."""
+    """The unpacked bytes of a file; one that is not packed is not copied into memory."""
     if path.suffix == ".gz":
         with gzip.open(path) as file:
             found = file.read(budget.UNPACKED + 1)
@@ -84,14 +84,14 @@ def content(path: Path) -> np.ndarray:
 
 
 def verify(found: np.ndarray, md5: str) -> None:
-    """Refuse bytes that are not the official ones."""
+    """Raise ``ValueError`` for bytes that are not the official ones."""
     digest = hashlib.md5(np.ascontiguousarray(found).data, usedforsecurity=False).hexdigest()
     if digest != md5:
         raise ValueError(f"not the official file (md5 {digest} instead of {md5}, {len(found):,} bytes)")
 
 
-def fetch(source: Source, root: Path) -> Path:
-    """The folder with all files of a data set; what is missing is downloaded."""
+def fetch(source: OfficialFiles, root: Path) -> Path:
+    """The folder with all files of a data set; missing ones are downloaded."""
     folder, name, new = root / source.folder, next(iter(source.files)), False
     try:
         folder = source.place(root)
@@ -118,7 +118,7 @@ def fetch(source: Source, root: Path) -> Path:
     return folder
 
 
-def _progress(source: Source, folder: Path) -> Progress:
+def _progress(source: OfficialFiles, folder: Path) -> Progress:
     """A bar on a terminal, one line elsewhere."""
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -129,8 +129,8 @@ def _progress(source: Source, folder: Path) -> Progress:
     return Progress(text, *columns, console=console, transient=True, disable=not console.is_terminal)
 
 
-def _download(source: Source, name: str, stage: Path, bar: Progress) -> None:
-    """One file, or the archive that has them all, checked, from the first mirror that gives it."""
+def _download(source: OfficialFiles, name: str, stage: Path, bar: Progress) -> None:
+    """Download and check one file, or the archive with all of them, from the first mirror that has it."""
     target = stage.parent / source.archive if source.archive else stage / f"{name}.gz"
     for url in source.urls:
         try:
@@ -144,26 +144,26 @@ def _download(source: Source, name: str, stage: Path, bar: Progress) -> None:
             return
         except BROKEN as error:
             if isinstance(error, HTTPError):
-                error.close()  # it holds the connection
+                error.close()  # the error holds the connection open
             if url == source.urls[-1]:
                 raise
 
 
 def _transfer(url: str, target: Path, timeout: float, bar: Progress) -> str:
-    """Write what a URL gives into a file; its md5."""
+    """Download a URL into a file and return its md5."""
     digest = hashlib.md5(usedforsecurity=False)
     request = Request(url, headers={"User-Agent": "lsdc"})  # noqa: S310 (from the table of official sources)
     with urlopen(request, timeout=timeout) as answer, ExitStack() as stack:  # noqa: S310
-        with Interrupt() as interrupt:  # one between opening a file and entering it would leave it open
+        with Interrupt() as interrupt:  # Ctrl-C between opening the file and entering it would leave it open
             file = stack.enter_context(target.open("wb"))
         if interrupt.asked:
             interrupt.finish()
         total = int(answer.headers.get("Content-Length") or 0)
-        check_disk(target.parent, total, "make room there")
+        check_disk(target.parent, total, "free some space")
         task = bar.add_task(target.name, total=total or None)
         while chunk := answer.read(CHUNK):
             if max(total, file.tell() + len(chunk)) > budget.DOWNLOAD:
-                raise OSError(f"more than {budget.DOWNLOAD:,} bytes, which is the limit")
+                raise OSError(f"more than the limit of {budget.DOWNLOAD:,} bytes")
             file.write(chunk)
             digest.update(chunk)
             bar.advance(task, len(chunk))
@@ -172,8 +172,8 @@ def _transfer(url: str, target: Path, timeout: float, bar: Progress) -> str:
     return digest.hexdigest()
 
 
-def _unpack(source: Source, archive: Path, stage: Path) -> None:
-    """Take the plain files with the expected names out of an archive; nothing else is written."""
+def _unpack(source: OfficialFiles, archive: Path, stage: Path) -> None:
+    """Extract the regular files with the expected names from an archive, and nothing else."""
     wanted = {f"{source.folder}/{name}": name for name in (*source.files, *source.extra)}
     with tarfile.open(archive) as tar:
         for member in tar:
@@ -181,7 +181,7 @@ def _unpack(source: Source, archive: Path, stage: Path) -> None:
             inside = tar.extractfile(member) if name and member.isreg() else None
             if member.size > budget.DOWNLOAD:
                 raise ValueError(
-                    f"{member.name} unpacks to {member.size:,} bytes, and {budget.DOWNLOAD:,} is the limit"
+                    f"{member.name} unpacks to {member.size:,} bytes, beyond the limit of {budget.DOWNLOAD:,}"
                 )
             if name and inside:
                 with inside, (stage / name).open("wb") as file:
@@ -191,9 +191,9 @@ def _unpack(source: Source, archive: Path, stage: Path) -> None:
 
 
 def _put(stage: Path, folder: Path) -> None:
-    """Move files into place, all at once if the folder is new."""
+    """Move the files into place, all at once if the folder is new."""
     try:
         stage.rename(folder)
-    except OSError:  # the folder is there, or was put there by another process
+    except OSError:  # the folder already exists, perhaps from another process
         for file in stage.iterdir():
             file.replace(folder / file.name)

@@ -1,4 +1,4 @@
-"""Images and texts as the vectors that an encoder makes of them: in batches, kept, and taken up again after a stop."""
+"""Images and texts as an encoder's vectors: computed in batches, cached, and resumed after an interruption."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from lsdc.data.sources import as_array, image_shape, raw, row_chunks
 from lsdc.data.texts import are_texts
 from lsdc.errors import InputError
 
-PART = 128  # samples that are encoded and kept at a time
+PART = 128  # samples encoded and cached at a time
 
 
 @dataclass(frozen=True)
 class Samples:
-    """What is to be encoded: how many, a digest of all, and how to get some of them at a size."""
+    """Samples to encode: how many, a digest of all, and a way to get some of them at a given size."""
 
     n: int
     digest: str
@@ -40,20 +40,20 @@ def encode(
     output: str | None = None,
     watch: Watch = quiet,
 ) -> np.ndarray:
-    """The features (n, d) that an encoder makes of images or texts, to be clustered as vectors.
+    """The features (n, d) that an encoder computes for images or texts, ready to be clustered as vectors.
 
     Parameters
     ----------
     X : list of paths, images (n, h, w), (n, h, w, c) or (n, c, h, w), texts
         What to encode. ``lsdc.open_data(folder, encoder=...)`` encodes a folder of photos.
     encoder : str, path, callable or torch.nn.Module
-        An ONNX file, a model of the Hugging Face hub or its folder, ``"wordllama"``, or any function of a batch: of a
-        tensor (n, 3, size, size), or of a list of texts.
+        An ONNX file, a model from the Hugging Face hub or its folder, ``"wordllama"``, or any function of a batch: a
+        tensor (n, 3, size, size), or a list of texts.
     size, mean, std, output
-        The side of the images and their normalisation (of pixels from 0 to 1), and the output that is taken, where
-        the model does not say or another is wanted.
+        The side of the images, their normalisation (for pixels from 0 to 1), and which output to use. Needed only
+        where the model does not say, or to override it.
     watch : callable
-        Called with what is being done, how many are done, and of how many.
+        Called with what is being done, how many are done, and the total.
     """
     if are_files(X):
         X = listed_photos(X)
@@ -68,16 +68,16 @@ def encode(
 
 
 def encoded(dataset: Dataset, reading: Reading, watch: Watch = quiet) -> Dataset:
-    """A data set of images or texts with the features of an encoder as its X."""
+    """A data set of images or texts with an encoder's features as its X."""
     texts = isinstance(dataset.X, list)
     given = reading.text_encoder if texts else reading.encoder
     if given is None or not (texts or isinstance(dataset.X, Photos) or dataset.X.ndim > 2):
         option, what = ("--encoder", "images") if reading.encoder is not None else ("--text-encoder", "texts")
         holds = "texts" if texts else "images" if isinstance(dataset.X, Photos) or dataset.X.ndim > 2 else "vectors"
-        raise InputError(f"{dataset.name}: {option} is for {what}, and this holds {holds}")
+        raise InputError(f"{dataset.name}: {option} is for {what}, but this contains {holds}")
     encoder = encoder_of(given, "texts" if texts else "images", reading.encoder_settings)
     if reading.encoder_digest not in (None, encoder.digest):
-        raise InputError(f"{encoder}: not the encoder the run was made with; its weights or settings have changed")
+        raise InputError(f"{encoder}: not the encoder the run was fitted with; its weights or settings have changed")
     span = _span(dataset.X, reading.image_range)
     features, bad = _features(_samples(dataset.X, span), encoder, watch)
     used = Encoding(str(encoder), encoder.settings, encoder.digest)
@@ -87,7 +87,7 @@ def encoded(dataset: Dataset, reading: Reading, watch: Watch = quiet) -> Dataset
 
 
 def _features(samples: Samples, encoder: Encoder, watch: Watch) -> Rows:
-    """All features, those of a killed run read from where it kept them."""
+    """All features; those a killed run had finished come from the cache."""
 
     def compute(start: int, stop: int) -> Rows:
         parts: list[np.ndarray] = []
@@ -108,7 +108,7 @@ def _features(samples: Samples, encoder: Encoder, watch: Watch) -> Rows:
 
 
 def _samples(X: Any, span: Range | None) -> Samples:
-    """Photos, arrays of images or texts, all in the same way."""
+    """Photos, arrays of images or texts behind one interface."""
     if isinstance(X, Photos):
         return Samples(len(X), X.digest, X.rows)
     if isinstance(X, (list, tuple)):
@@ -122,7 +122,7 @@ def _samples(X: Any, span: Range | None) -> Samples:
 
 
 def _span(X: Any, known: Range | None) -> Range | None:
-    """What becomes 0 and 255 of an array of images that are no bytes; of photos it is known already."""
+    """The range that is scaled to 0 to 255, for images that are not bytes; photos know theirs already."""
     if isinstance(X, (list, tuple, Photos)) or X.dtype == np.uint8:
         return None
     if known:
@@ -144,7 +144,7 @@ def _resized(images: np.ndarray, size: int, span: Range | None) -> np.ndarray:
 
 
 def _without(X: Any, bad: dict[int, str]) -> Any:
-    """The samples themselves, for people: files of photos, texts, images."""
+    """The samples to show to people: photo files, texts or images."""
     if isinstance(X, Photos):
         return [file for i, file in enumerate(X.files) if i not in bad]
     return X

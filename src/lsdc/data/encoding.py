@@ -11,7 +11,7 @@ def encoding(path: Path) -> str:
 
 
 def lines_of(path: Path) -> list[str]:
-    """The lines of a text file; only line ends end them, unlike ``splitlines``."""
+    """The lines of a text file, split at newlines only, unlike ``splitlines``."""
     with path.open(encoding=encoding(path)) as file:
         return [line.rstrip("\n") for line in file]
 
@@ -19,7 +19,7 @@ def lines_of(path: Path) -> list[str]:
 def not_utf8(path: Path) -> str:
     """Where a file is not the text it should be, and what to do."""
     if encoding(path) == "utf-16":
-        return f"{path}: begins like UTF-16, but is cut short or damaged; save it as UTF-8"
+        return f"{path}: begins like UTF-16, but is truncated or damaged; save it as UTF-8"
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:

@@ -1,4 +1,4 @@
-"""People's own files as data sets: arrays, tables of numbers, texts, and folders of images."""
+"""Your own files as data sets: arrays, tables, texts, and folders of images."""
 
 import difflib
 from collections.abc import Callable
@@ -48,8 +48,8 @@ def _read(name: str, root: str | Path, reading: Reading, watch: Watch) -> Datase
         raise InputError(f"{name}: not a plain file")
     if path.suffix.lower() not in READERS:
         raise InputError(
-            f"{name}: cannot read {path.suffix or 'a file without ending'}; "
-            f"known are {', '.join(READERS)}, images and folders of images"
+            f"{name}: cannot read {path.suffix or 'a file without an ending'}; "
+            f"supported are {', '.join(READERS)}, images and folders of images"
         )
     try:
         return READERS[path.suffix.lower()](path, reading)
@@ -60,7 +60,7 @@ def _read(name: str, root: str | Path, reading: Reading, watch: Watch) -> Datase
 
 
 def _check_options(name: str, reading: Reading) -> None:
-    """Refuse options that say nothing about this kind of data; those of a run may meet another kind."""
+    """Refuse options that do not apply to this kind of data; those stored in a run may meet another kind."""
     ending = Path(name).suffix.lower()
     if not reading.matched and (reading.columns or reading.drop or reading.id_column) and ending not in TABLES:
         raise InputError(f"{name}: --columns, --drop and --id-column are for tables ({', '.join(TABLES)})")
@@ -73,7 +73,7 @@ def _check_options(name: str, reading: Reading) -> None:
 
 
 def read_txt(path: Path, reading: Reading) -> Dataset:
-    """One text a line."""
+    """One text per line."""
     lines = lines_of(path)
     if not any(line.strip() for line in lines):
         raise InputError(f"{path}: is empty")

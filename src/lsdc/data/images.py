@@ -1,4 +1,4 @@
-"""Photos: found, decoded once on all cores, and kept as one array of bytes."""
+"""Photos: found, decoded once on all cores, and cached as one array."""
 
 import os
 from collections.abc import Sequence
@@ -12,31 +12,31 @@ import numpy as np
 from lsdc.data import cache
 from lsdc.data.cache import Rows, Watch, quiet
 from lsdc.data.dataset import Dataset, replaced
-from lsdc.data.decode import DEEP, Range, ends_of, look, pool, read_image, scaled
+from lsdc.data.decode import DEEP, Range, ends_of, inspected, pool, read_image, scaled
 from lsdc.data.spreadsheet import safe_path
 from lsdc.errors import InputError
 
 IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".heic", ".heif", ".avif"}
 NO_IMAGE = "not an image, by its name"
-FEW = 32  # images that are decoded faster than they would be kept
-PART = 2**26  # bytes of pixels that are kept at a time
-VERSION = "1"  # counted up when the same file gives other pixels: what was kept before is not used then
+FEW = 32  # so few images are decoded faster than cached
+PART = 2**26  # bytes of pixels cached at a time
+VERSION = "1"  # incremented when the same file gives different pixels, so that older caches are ignored
 
 
 @dataclass(frozen=True)
 class Photos:
-    """Files of images; their content and kind are known, their pixels are read where they are needed."""
+    """Image files whose digests and modes are known; pixels are read when needed."""
 
     files: Sequence[Path]
     digests: Sequence[str]  # of their bytes
-    dtype: type[np.generic]  # bytes, or floats if any has more than 8 bits
-    span: Range | None = None  # what becomes 0 and 255 of images whose values have no fixed range
+    dtype: type[np.generic]  # uint8, or float32 if any image has more than 8 bits
+    span: Range | None = None  # scaled to 0 to 255, for images without a fixed range of values
 
     def __len__(self) -> int:
         return len(self.files)
 
     def rows(self, size: int, start: int, stop: int) -> Rows:
-        """Some images as (n, size, size, 3), and why others cannot be read."""
+        """Some images as (n, size, size, 3), and why others cannot be read, by position."""
         with pool() as run:
             read = run(partial(read_image, size=size), self.files[start:stop])
         bad = {start + i: image for i, image in enumerate(read) if isinstance(image, str)}
@@ -44,7 +44,7 @@ class Photos:
         return np.array(good, self.dtype).reshape(-1, size, size, 3), bad
 
     def pixels(self, size: int, watch: Watch = quiet) -> Rows:
-        """All images, decoded once: the array stays on disk, so that it need not fit into memory."""
+        """All images, decoded once; the array stays on disk, so it need not fit into memory."""
 
         def compute(start: int, stop: int) -> Rows:
             watch("decoding", start, len(self))
@@ -59,17 +59,17 @@ class Photos:
 
     @property
     def digest(self) -> str:
-        """One digest of all that decides the pixels but their number."""
+        """One digest of everything that decides the pixels but their size."""
         return cache.key(VERSION, str(self.span), *self.digests)
 
 
 def photos(files: Sequence[Path], span: Range | None = None, watch: Watch = quiet) -> Photos:
-    """Look at files: what they are, by their content, and the range of those that have no fixed one."""
+    """Inspect files: what they contain, and the range of those without a fixed one."""
     digests, modes = [], []
     watch("looking at files", 0, len(files))
     with pool() as run:
         for start in range(0, len(files), 1024):
-            for digest, mode in run(look, files[start : start + 1024]):
+            for digest, mode in run(inspected, files[start : start + 1024]):
                 digests.append(digest)
                 modes.append(mode)
             watch("looking at files", len(digests), len(files))
@@ -82,11 +82,11 @@ def photos(files: Sequence[Path], span: Range | None = None, watch: Watch = quie
 
 
 def find(path: Path) -> tuple[list[Path], list[tuple[str, str]]]:
-    """The images below a folder, by their names, and what else is there."""
+    """The images below a folder, by file ending, and the other files."""
     there = sorted(
         f for f in path.rglob("*") if not f.name.startswith(".") and f.name not in ("Thumbs.db", "desktop.ini")
     )
-    there = [file for file in there if file.is_file() or not file.exists()]  # a link that leads nowhere is listed too
+    there = [file for file in there if file.is_file() or not file.exists()]  # a dangling link is listed too
     other = [(name_in(path, file), NO_IMAGE) for file in there if file.suffix.lower() not in IMAGES]
     files = [file for file in there if file.suffix.lower() in IMAGES]
     if not files:
@@ -102,7 +102,7 @@ def name_in(path: Path, file: Path) -> str:
 def image_folder(path: str | Path, size: int = 32, image_range: Range | None = None, watch: Watch = quiet) -> Dataset:
     """All images below a folder, or one image, scaled to ``size`` (shorter side, then the middle square), as RGB.
 
-    ``image_range`` is what becomes 0 and 255 of images whose values have no fixed range; by default what they have.
+    ``image_range`` is what is scaled to 0 to 255 for images without a fixed range of values; by default their own.
     """
     return decoded(folder_of_photos(path, image_range, watch), size, watch)
 
@@ -120,7 +120,7 @@ def folder_of_photos(path: str | Path, image_range: Range | None = None, watch: 
 
 
 def decoded(dataset: Dataset, size: int, watch: Watch = quiet) -> Dataset:
-    """A data set of photos as one of images of ``size``."""
+    """A data set of photos, decoded to images of ``size``."""
     return replaced(dataset, *dataset.X.pixels(size, watch))
 
 
@@ -136,12 +136,12 @@ def listed_photos(X: Sequence[str | os.PathLike[str]]) -> Photos:
     files = [Path(item) for item in X]
     if missing := [i for i, file in enumerate(files) if not file.is_file()]:
         i = missing[0]
-        raise InputError(f"X holds names of images, but {str(files[i])!r} in row {i} (counting from 0) is no file")
+        raise InputError(f"X lists image files, but {str(files[i])!r} in row {i} (counting from 0) does not exist")
     found = photos(files)
     if found.span:
         raise InputError(
-            f"X names images of 32 bits or floats ({_first_deep(files)}), whose range is not known; "
-            "give them as one array"
+            f"X lists images of 32 bits or floats ({_first_deep(files)}), whose range is unknown; "
+            "pass them as one array"
         )
     return found
 
@@ -155,11 +155,11 @@ def image_files(X: Sequence[str | os.PathLike[str]], size: int) -> np.ndarray:
 
 
 def refuse_bad(found: Photos, bad: dict[int, str]) -> None:
-    """Of images that were named one by one, none may be left out."""
+    """Refuse to leave out images that were listed one by one."""
     if bad:
         first = min(bad)
         raise InputError(f"{found.files[first]}: {bad[first]}")
 
 
 def _first_deep(files: Sequence[Path]) -> Path:
-    return next(file for file in files if look(file)[1] in DEEP)
+    return next(file for file in files if inspected(file)[1] in DEEP)

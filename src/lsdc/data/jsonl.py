@@ -1,4 +1,4 @@
-"""JSONL files: one object a line, with a text, with a vector, or as the row of a table."""
+"""JSONL files: one object per line, with a text, with a vector, or as the row of a table."""
 
 import json
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def _texts(path: Path, rows: list[tuple[int, dict[str, Any]]], field: str) -> Da
     for number, item in rows:
         if not isinstance(item.get(field), str):
             there = f"; it has {listed(list(item))} (--column names the text)"
-            raise InputError(f"{path}: line {number} is not a JSON object with a text {field!r}{there}")
+            raise InputError(f"{path}: line {number} is not a JSON object with a text field {field!r}{there}")
     return Dataset(str(path), [item[field] for _, item in rows], ids=[item.get("id", number) for number, item in rows])
 
 

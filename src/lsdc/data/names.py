@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
 
 TERM = r"(?u)\b[^\W\d_][\w-]{1,39}\b"  # begins with a letter
-MOST = 20_000  # words that are looked at, the most frequent ones
-TERMS = 10  # of each cluster, the strongest first
+MOST = 20_000  # words considered, the most frequent ones
+TERMS = 10  # per cluster, strongest first
 IN_NAME = 3
 
 
@@ -23,12 +23,12 @@ class Names:
 
 
 def numbered(n_clusters: int) -> Names:
-    """Names of clusters of which nothing is known but their number."""
+    """Numbers as names, where nothing else is known."""
     return Names(tuple(f"cluster {i}" for i in range(n_clusters)), ((),) * n_clusters)
 
 
 def name_clusters(texts: Sequence[str], labels: np.ndarray, n_clusters: int) -> Names:
-    """Names by class-based tf-idf: how frequent a word is in a cluster, times how rare it is in all.
+    """Names by class-based tf-idf: how frequent a word is in a cluster, times how rare it is overall.
 
     The weight of word w in cluster c is tf(w, c) log(1 + A / f(w)): tf its share of the cluster's words, f how often
     it is used in all, A the mean number of words of a cluster (Grootendorst, 2022). Labels of -1 are left out.
@@ -53,7 +53,7 @@ def name_clusters(texts: Sequence[str], labels: np.ndarray, n_clusters: int) -> 
 
 
 def _distinct(terms: Sequence[str]) -> list[str]:
-    """Terms without forms of an earlier one: of film, films and filmed the strongest stays."""
+    """Terms without variants of an earlier one: of film, films and filmed, the strongest stays."""
     kept: list[str] = []
     for term in terms:
         if not any(
@@ -64,7 +64,7 @@ def _distinct(terms: Sequence[str]) -> list[str]:
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """Names that differ: one that is there twice is numbered, an empty one says which cluster it is."""
+    """Distinct names: duplicates are numbered, an empty one becomes "cluster i"."""
     times = Counter(names)
     return [
         f"cluster {i}" if not name else f"{name} ({i})" if times[name] > 1 else name for i, name in enumerate(names)

@@ -1,4 +1,4 @@
-"""Parquet files as tables: columns of numbers, of texts, and of lists that are vectors."""
+"""Parquet files as tables: columns of numbers, of texts, and of lists, which are vectors."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ WORDS = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 
 
 def read_parquet(path: Path, reading: Reading) -> Dataset:
-    """A table in Parquet, by pyarrow; a column of lists of numbers holds the vectors."""
+    """A table in Parquet, read by pyarrow; a column of lists of numbers holds the vectors."""
     try:
         import pyarrow
         import pyarrow.parquet as parquet
@@ -46,9 +46,9 @@ def _check_columns(file: Any) -> None:
 
 
 def _cost(metadata: Any, schema: Any) -> tuple[int, list[str]]:
-    """The bytes that a table takes in memory, and its columns of words.
+    """The bytes that a table takes in memory, and its columns of strings.
 
-    Encoded, a value that is repeated takes next to nothing: numbers are counted one by one, and words are read as a
+    Repeated values take next to no space in the file, so numbers are counted one by one, and strings are read as a
     dictionary, which holds each of them once.
     """
     words = [schema.column(i).path for i in range(len(schema)) if schema.column(i).physical_type in WORDS]
@@ -59,7 +59,7 @@ def _cost(metadata: Any, schema: Any) -> tuple[int, list[str]]:
 
 
 def _values(path: Path, name: str, column: Any) -> Any:
-    """A column of numbers as an array, one of vectors as a matrix, any other one as a list."""
+    """A column of numbers as an array, of vectors as a matrix, of anything else as a list."""
     from pyarrow import types
 
     kind = column.type
@@ -73,7 +73,7 @@ def _values(path: Path, name: str, column: Any) -> Any:
 
 
 def _looked_up(chunk: Any) -> list[Any]:
-    """The values of a column that is stored as places in a dictionary: each is there once, however often it is used."""
+    """The values of a dictionary-encoded column, each held once however often it occurs."""
     known = chunk.dictionary.to_pylist()
     return [None if i is None else known[i] for i in chunk.indices.to_pylist()]
 
@@ -88,9 +88,9 @@ def _vectors(where: str, column: Any) -> np.ndarray:
     wrong = np.flatnonzero((lengths != lengths.max()) | (lengths == 0))
     if len(wrong):
         row, most = int(wrong[0]), int(lengths.max())
-        raise InputError(f"{where}, row {row + 1}: a list of {lengths[row]} numbers, others have {most}")
+        raise InputError(f"{where}, row {row + 1}: a list of {lengths[row]} numbers, where others have {most}")
     values = compute.list_flatten(column)
     if values.null_count:
         row = int(np.flatnonzero(values.is_null().to_numpy())[0]) // int(lengths[0])
-        raise InputError(f"{where}, row {row + 1}: a number of the list is missing; fill it in or remove the row")
+        raise InputError(f"{where}, row {row + 1}: a number in the list is missing; fill it in or remove the row")
     return np.asarray(values.to_numpy()).reshape(len(lengths), int(lengths[0]))

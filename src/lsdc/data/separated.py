@@ -1,4 +1,4 @@
-"""CSV files as tables: which character separates the cells, and whether there is a header."""
+"""CSV files as tables: finds the separator and the header."""
 
 import csv
 from collections import Counter
@@ -13,12 +13,12 @@ from lsdc.data.written import DECIMAL_COMMA
 from lsdc.errors import InputError
 
 SEPARATORS = ",;\t"
-SAMPLE = 200  # lines by which the separator is chosen
+SAMPLE = 200  # lines that decide the separator
 Rows = list[tuple[int, list[str]]]  # a line number and its cells
 
 
 def read_csv(path: Path, reading: Reading) -> Dataset:
-    """A table of numbers, or of texts if it has a column ``text`` (or the one named).
+    """A table of numbers, or of texts if it has a column ``text`` (or the column named).
 
     A column ``id`` names the rows, a column ``label`` or ``y`` is kept for evaluation.
     """
@@ -28,14 +28,14 @@ def read_csv(path: Path, reading: Reading) -> Dataset:
     first = rows[0][1]
     header, notes = _is_header(first, separator), list[str]()
     if not header and len(first) > 2 and first == [str(i) for i in range(len(first))]:
-        header, notes = True, ["line 1 (0, 1, 2, ...) is taken as the header that pandas writes, not as a sample"]
+        header, notes = True, ["line 1 (0, 1, 2, ...) is read as a header written by pandas, not as a sample"]
     if blank:
         notes.append(
             f"left out, as all their cells are empty: {len(blank):,} row{'s' * (len(blank) > 1)} (line {blank[0]})"
         )
     names = rows.pop(0)[1] if header else [str(i) for i in range(len(first))]
     if twice := [name for name, times in Counter(names).items() if times > 1]:
-        raise InputError(f"{path}: the column {twice[0]!r} is there twice")
+        raise InputError(f"{path}: the column {twice[0]!r} appears twice")
     for number, row in rows:
         if len(row) != len(names):
             raise InputError(f"{path}: line {number} has {len(row)} columns, the first has {len(names)}")
@@ -45,7 +45,7 @@ def read_csv(path: Path, reading: Reading) -> Dataset:
 
 
 def cells(path: Path) -> tuple[Rows, str, list[int]]:
-    """The rows of a file, each with its line, what separates their cells, and lines where all of several are empty."""
+    """The rows of a file, each with its line number, the separator, and the lines whose cells are all empty."""
     csv.field_size_limit(2**30)
     with path.open(newline="", encoding=encoding(path)) as file:
         separator = _separator(list(islice(file, SAMPLE)))
@@ -58,21 +58,21 @@ def cells(path: Path) -> tuple[Rows, str, list[int]]:
                     blank.append(before + 1)
                 elif row:
                     rows.append((before + 1, row))
-                before = reader.line_num  # a cell may have several lines: the row begins after the last one
+                before = reader.line_num  # a cell may span lines: the row begins after the previous one
         except csv.Error as error:
             raise InputError(f"{path}: not a CSV file ({error})") from None
     return rows, separator, blank
 
 
 def _separator(lines: list[str]) -> str:
-    """The one that cuts all lines into the same number of cells, most of them numbers; else what line 1 has most of."""
+    """The separator that gives all lines equally many cells, mostly numbers; else the most frequent in line 1."""
     best, most = "", (0.0, 0)
     for separator in SEPARATORS:
         try:
             rows = [row for row in csv.reader(lines, delimiter=separator) if row]
         except csv.Error:
             continue
-        rows = rows[:-1] if len(lines) == SAMPLE and len(rows) > 1 else rows  # the last one may be cut short
+        rows = rows[:-1] if len(lines) == SAMPLE and len(rows) > 1 else rows  # the last row may be incomplete
         widths = {len(row) for row in rows}
         if len(widths) == 1 and widths != {1}:
             everything = [cell for row in rows for cell in row]
@@ -86,7 +86,7 @@ def _is_numeric(cell: str, separator: str) -> bool:
 
 
 def _is_header(first: list[str], separator: str) -> bool:
-    """Whether the first row names the columns: it has words, or is the 0, 1, 2, ... of pandas behind a blank."""
+    """Whether the first row names the columns: it has words, or is pandas' blank followed by 0, 1, 2, ..."""
     if not all(_is_numeric(cell, separator) or not cell.strip() for cell in first):
         return True
     return len(first) > 1 and first == ["", *(str(i) for i in range(len(first) - 1))]

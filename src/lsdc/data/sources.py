@@ -1,4 +1,4 @@
-"""Whatever people hand over as X, turned into one thing: float batches on demand, raw values left as they are."""
+"""Any kind of X behind one interface: float batches on demand, the raw values untouched."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from lsdc.errors import InputError, shown
 CHANNELS = (1, 3, 4)
 SMALLEST_IMAGE = 8  # three halvings must leave something
 SINGLE = np.finfo(np.float32)
-CHUNK_BYTES = 64 * 2**20  # of data looked at in one go, when all of it may be larger than memory
+CHUNK_BYTES = 64 * 2**20  # of data looked at in one go, as all of it may be larger than memory
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Data:
     def batch(self, indices: Tensor) -> Tensor:
         """The samples at ``indices``, scaled, images as (n, c, h, w)."""
         values = raw(self.X, indices.numpy())
-        if self.spec.offset.ndim:  # centred in double precision: single would lose small differences of large values
+        if self.spec.offset.ndim:  # in double precision: single would lose small differences of large values
             values = values - self.spec.offset.numpy()
-        with np.errstate(over="ignore"):  # what is infinite then is refused where it is used
+        with np.errstate(over="ignore"):  # infinite values are refused where they are used
             return torch.from_numpy(np.array(values, np.float32)) / self.spec.scale
 
     def chunks(self, size: int = 1024) -> Iterator[Tensor]:
@@ -66,7 +66,7 @@ def flat(data: Data) -> Any:
 
 @dataclass(frozen=True)
 class Joined:
-    """Two lots of samples as one, for a pretext that learns from both."""
+    """Two sets of samples as one, for a pretext that learns from both."""
 
     first: Data
     second: Data
@@ -75,7 +75,7 @@ class Joined:
         return len(self.first) + len(self.second)
 
     def batch(self, indices: Tensor) -> Tensor:
-        """The samples at ``indices``, those of the second lot counted on from the first."""
+        """The samples at ``indices``; those of the second set are numbered after the first."""
         later = indices >= len(self.first)
         result = torch.empty(len(indices), *self.first.spec.shape)
         result[~later] = self.first.batch(indices[~later])
@@ -84,7 +84,7 @@ class Joined:
 
 
 def raw(X: Any, rows: Any) -> np.ndarray:
-    """Some rows of X as they are: sparse ones made dense, images with their channels first."""
+    """Some rows of X, unscaled: sparse ones made dense, images with channels first."""
     part = X[rows]
     part = part.toarray() if sp.issparse(part) else np.asarray(part)
     if part.ndim == 3:
@@ -93,34 +93,34 @@ def raw(X: Any, rows: Any) -> np.ndarray:
 
 
 def row_chunks(X: Any) -> Iterator[slice]:
-    """Slices over the rows of X, each of a bounded number of bytes once it is dense and in double precision."""
+    """Slices over the rows of X, each of bounded size once it is dense and in double precision."""
     size = max(1, CHUNK_BYTES // (8 * int(np.prod(X.shape[1:])) or 1))
     return (slice(start, start + size) for start in range(0, X.shape[0], size))
 
 
 def as_array(X: Any, image_size: int = 32) -> Any:
-    """Tensors as arrays, lists of images or of their files as one array, columns of texts as lists; else as it is."""
+    """Tensors as arrays, lists of images or image files as one array, columns of texts as lists; else X itself."""
     if isinstance(X, Tensor):
         if X.layout != torch.strided:
-            raise InputError("X is a sparse tensor; give a scipy sparse matrix instead")
+            raise InputError("X is a sparse tensor; pass a scipy sparse matrix instead")
         X = X.detach().cpu()
         return (X.float() if X.dtype == torch.bfloat16 else X).numpy()
     if isinstance(X, (list, tuple)) and len(X) and np.ndim(X[0]) >= 2:
         try:
             return np.stack([np.asarray(image) for image in X])
         except ValueError:
-            raise InputError("X is a list of images of different shapes; bring them to one size") from None
+            raise InputError("X is a list of images of different shapes; resize them to one shape") from None
     if getattr(X, "ndim", 0) == 1 and hasattr(X, "tolist") and getattr(X.dtype, "kind", "O") in "OUT":
-        X = _texts(X.tolist()) or X  # an array, or a column of a data frame
+        X = _texts(X.tolist()) or X  # an array, or a data frame's column
     return image_files(X, image_size) if are_files(X) else X
 
 
 def _texts(values: list[Any]) -> list[Any] | None:
-    """Values of a column that are texts or paths, all of them."""
+    """The values of a column, if all are texts or paths."""
     wrong = [i for i, value in enumerate(values) if not isinstance(value, (str, os.PathLike))]
     if wrong and len(wrong) < len(values):
         raise InputError(
-            f"X holds texts, but in row {wrong[0]} (counting from 0) {shown(values[wrong[0]])}; fill it in"
+            f"X contains texts, but row {wrong[0]} (counting from 0) is {shown(values[wrong[0]])}; fill it in"
         )
     return None if wrong else values
 
@@ -173,7 +173,7 @@ def _not_finite(value: float, row: int) -> InputError:
 
 
 def check_images(X: Any) -> Any:
-    """An array of images as it is, if it is one."""
+    """An array of images, unchanged; anything else is refused."""
     image_shape(X.shape)
     if X.dtype.kind not in "buif":
         raise InputError(f"images must be whole or floating-point numbers, got dtype {X.dtype}")
@@ -184,19 +184,19 @@ def check_images(X: Any) -> Any:
 
 
 def _check_scale(spread: float, size: float, far: bool) -> None:
-    """Refuse values whose differences are lost in the numbers that hold them."""
+    """Refuse values whose differences are lost to rounding."""
     if far:
-        raise InputError("X has values so far apart that single precision cannot hold their differences; divide them")
+        raise InputError("X has values too far apart for single precision; scale them down")
     if spread <= 4 * np.finfo(np.float64).eps * size:
         raise InputError(
-            f"X differs by about {spread:.1g} around values of {size:.1g}, less than double precision can tell; "
-            "subtract what the samples have in common, or leave large constant columns out"
+            f"X varies by about {spread:.1g} around values of {size:.1g}, less than double precision can resolve; "
+            "subtract what the samples have in common, or drop large constant columns"
         )
     if spread < SINGLE.tiny:
-        raise InputError(f"X differs by about {spread:.1g}, too little for single precision; multiply its values")
+        raise InputError(f"X varies by only about {spread:.1g}, too little for single precision; scale it up")
 
 
-def describe(X: Any, units: Sequence[float] = ()) -> Spec:
+def spec_of(X: Any, units: Sequence[float] = ()) -> Spec:
     """Shape and scaling of X.
 
     Images are divided by their standard deviation and keep their zero, so that padding stays black. Vectors are
@@ -205,7 +205,7 @@ def describe(X: Any, units: Sequence[float] = ()) -> Spec:
     """
     is_image = X.ndim > 2
     shape = sample_shape(X)
-    mine = list(row_chunks(X))[parallel.rank() :: parallel.size()]  # processes share the reading
+    mine = list(row_chunks(X))[parallel.rank() :: parallel.size()]  # processes divide the reading
     total = sum((raw(X, rows).sum(0, dtype=np.float64) for rows in mine), np.zeros(shape))
     mean = parallel.added(torch.from_numpy(total)).numpy() / X.shape[0]
     if is_image:
@@ -219,7 +219,7 @@ def describe(X: Any, units: Sequence[float] = ()) -> Spec:
         square, far = square + float(squares.sum()), far or float(squares.max() > float(SINGLE.max) ** 2)
     square, differing, far = parallel.added(torch.tensor([square, differing, far], dtype=torch.float64)).tolist()
     if not differing:
-        raise InputError("X is constant: all samples are the same, so there is nothing to cluster")
+        raise InputError("X is constant: all samples are identical, so there is nothing to cluster")
     spread = np.sqrt(square / (X.shape[0] * np.prod(shape)))
     _check_scale(float(spread), float(np.sqrt(np.square(mean / each).mean())), bool(far))
     offset = torch.zeros(()) if is_image or sp.issparse(X) else torch.from_numpy(np.asarray(mean))

@@ -1,4 +1,4 @@
-"""What was read: for people at the start of a command, and as read.json in the run folder."""
+"""What was read: shown at the start of a command, and stored as read.json in the run folder."""
 
 from dataclasses import asdict
 from itertools import pairwise
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lsdc.data.dataset import Dataset, listed
+from lsdc.data.dataset import Dataset, listed, of_texts
 from lsdc.data.images import NO_IMAGE
 from lsdc.data.sources import row_chunks, sample_shape
 
@@ -15,10 +15,10 @@ ROLES = ("features", "id", "label", "unused")
 
 
 def about_reading(dataset: Dataset) -> list[str]:
-    """What the columns of a file were taken for, what else was decided, and what was left out."""
+    """How the columns of a file are used, what else was decided, and what was left out."""
     roles, said = dataset.columns, list(dataset.notes)
     if roles:
-        kind = "texts" if isinstance(dataset.X, list) else "features"
+        kind = "texts" if of_texts(dataset) else "features"
         named = [("id", roles.id), ("label", roles.label), ("not used", listed(roles.unused) or None)]
         others = "".join(f"; {role} {listed([name])}" for role, name in named if name is not None)
         said.insert(0, f"columns: {kind} {listed(roles.features)}{others}")
@@ -26,14 +26,14 @@ def about_reading(dataset: Dataset) -> list[str]:
         other = [name for name, why in dataset.skipped if why == NO_IMAGE]
         broken = [name for name, why in dataset.skipped if why != NO_IMAGE]
         if other:
-            said.append(f"left out, as they are not named like images: {len(other):,} files ({listed(other, most=4)})")
+            said.append(f"left out, not images by their names: {len(other):,} files ({listed(other, most=4)})")
         if broken:
-            said.append(f"left out, as they cannot be read: {len(broken):,} of the images ({listed(broken, most=4)})")
+            said.append(f"left out, cannot be read: {len(broken):,} images ({listed(broken, most=4)})")
     return said
 
 
 def summary(dataset: Dataset) -> dict[str, Any]:
-    """The content of read.json: how much of what was read, how, and what is odd about it."""
+    """The content of read.json: what was read, how, and what is odd about it."""
     X = dataset.X
     figures = _of_texts(X) if isinstance(X, list) else _of_sparse(X) if sp.issparse(X) else _of_array(X)
     roles = asdict(dataset.columns) if dataset.columns else None
@@ -43,7 +43,7 @@ def summary(dataset: Dataset) -> dict[str, Any]:
 
 
 def in_one_line(content: dict[str, Any]) -> str:
-    """A summary for people."""
+    """A summary in one line."""
     if content["kind"] == "texts":
         what = f"{content['n']:,} texts of {content['range'][0]:,} to {content['range'][1]:,} characters"
         zeros = f"{content['zeros']:.0%} of them empty"
@@ -83,7 +83,7 @@ def _of_sparse(X: Any) -> dict[str, Any]:
 
 
 def _of_array(X: Any) -> dict[str, Any]:
-    """Part by part, as all of it may be larger than memory."""
+    """Computed part by part, as the array may be larger than memory."""
     low, high, zeros, rows = np.inf, -np.inf, 0, set[int]()
     for part in (np.ascontiguousarray(X[chunk]) for chunk in row_chunks(X)):
         low, high = min(low, float(part.min())), max(high, float(part.max()))

@@ -14,7 +14,7 @@ from lsdc.data.prepare import Made, are_words, kinds_of, prepare
 from lsdc.data.written import as_numbers, bare, has_comma, has_point
 from lsdc.errors import InputError, shown
 
-LABELS = ("label", "labels", "y", "class", "target")  # columns that are for evaluation and never seen by a method
+LABELS = ("label", "labels", "y", "class", "target")  # columns for evaluation, never seen by a method
 MANY_ROWS = 100  # whole numbers that all differ say something from so many on
 TRANSLATED = {
     "true and false": "true is read as 1, false as 0: {}",
@@ -25,19 +25,19 @@ TRANSLATED = {
 
 @dataclass(frozen=True)
 class Table:
-    """Columns by name, and the place of each row in the file: a ``unit`` ("line") and its number."""
+    """Columns by name, and where each row is in the file: a ``unit`` ("line") and its number."""
 
     path: Path
     columns: dict[str, Any]
     places: Sequence[int]
     unit: str = "line"
-    named: bool = True  # whether there is a header; without, columns are called 0, 1, ...
+    named: bool = True  # whether there is a header; otherwise columns are called 0, 1, ...
     separator: str = ","
     notes: tuple[str, ...] = ()
 
 
 def as_dataset(table: Table, reading: Reading) -> Dataset:
-    """A table of texts or numbers; a column may name the rows, another be kept for evaluation."""
+    """A table of texts or numbers; one column may hold the ids, another the labels for evaluation."""
     table, reading = _matched(table, reading) if reading.matched else (table, reading)
     _check_names(table, reading)
     names = [name for name in table.columns if name not in reading.drop]
@@ -59,7 +59,7 @@ def as_dataset(table: Table, reading: Reading) -> Dataset:
         return _dataset(table, [str(value) for value in table.columns[text]], (text,), ids, label, said)
     features = reading.columns or tuple(rest)
     if not features:
-        raise InputError(f"{table.path}: no column is left for the samples; it has {listed(list(table.columns))}")
+        raise InputError(f"{table.path}: no columns are left for the samples; it has {listed(list(table.columns))}")
     made = _matrix(table, features, reading)
     if not reading.columns and (numbered := [name for name in features if _may_be_id(table.columns[name])]):
         said.append(f"whole numbers, no two the same: {listed(numbered)}; if they are ids, --drop them")
@@ -95,7 +95,7 @@ def _dataset(
 
 
 def _check_names(table: Table, reading: Reading) -> None:
-    """Refuse options that name columns which are not there, or one column twice over."""
+    """Refuse options that name missing columns, or one column for two purposes."""
     if reading.column and reading.columns:
         raise InputError("--column is for texts and --columns for numbers; give one of them")
     named = [reading.column, *reading.columns, *reading.drop, None if reading.matched else reading.id_column]
@@ -104,22 +104,22 @@ def _check_names(table: Table, reading: Reading) -> None:
         why = f" (the run was fitted on {listed(reading.columns)})" if reading.matched else ""
         raise InputError(f"{table.path}: {which}; it has {listed(list(table.columns))}{why}")
     if reading.id_column is not None and reading.id_column in (*reading.columns, *reading.drop):
-        raise InputError(f"the column {reading.id_column!r} cannot be the id and a feature, or dropped, at once")
+        raise InputError(f"the column {reading.id_column!r} cannot be the id and also a feature or dropped")
     if both := [name for name in reading.columns if name in reading.drop]:
-        raise InputError(f"the column {both[0]!r} is in --columns and in --drop")
+        raise InputError(f"the column {both[0]!r} is in both --columns and --drop")
 
 
 def _matched(table: Table, reading: Reading) -> tuple[Table, Reading]:
-    """Columns of a run found in another table: by name, or by place where only one of the two has names."""
+    """Find a run's columns in another table: by name, or by position where only one of the two has names."""
     names, wanted = list(table.columns), reading.columns
     if not wanted or set(wanted) <= set(names):
         return table, reading
-    order = f"taken in the order {listed(wanted)}"
+    order = f"read in the order {listed(wanted)}"
     if table.named:
         if not all(name.isdigit() and int(name) < len(names) for name in wanted):
             return table, reading
         places = tuple(names[int(name)] for name in wanted)
-        said = f"the run was fitted on a file without a header: {listed(places)} are taken by their places"
+        said = f"the run was fitted on a file without a header: {listed(places)} are used by position"
         return replace(table, notes=(*table.notes, said)), replace(reading, columns=places)
     rest = (
         names
@@ -132,24 +132,24 @@ def _matched(table: Table, reading: Reading) -> tuple[Table, Reading]:
         )
     new = dict(zip(rest, wanted, strict=True))
     columns = {new.get(name, name): values for name, values in table.columns.items()}
-    return replace(table, columns=columns, notes=(*table.notes, f"has no header: its columns are {order}")), reading
+    return replace(table, columns=columns, notes=(*table.notes, f"no header: its columns are {order}")), reading
 
 
 def _ids(table: Table, names: list[str], reading: Reading, text: str | None) -> tuple[list[str], list[str]]:
-    """The columns that name or number the rows, the best one first, and what is to be said of them."""
+    """The columns that identify or number the rows, best one first, and notes about them."""
     if reading.id_column is not None and reading.id_column in table.columns:
         return [reading.id_column], []
     reasons = {name: why for name in names if (why := why_id(name, table.columns[name], table.named)) is not None}
     found = sorted(reasons, key=lambda name: (name.lower() != "id", not ID_NAME.fullmatch(name)))
-    if text is None and not reading.columns and len(found) == len(names):  # something must be left to cluster
+    if text is None and not reading.columns and len(found) == len(names):  # something has to be left to cluster
         found = found[:1] if len(names) > 1 else []
     said = []
     for name in found:
-        role = "taken as the id" if name == found[0] else "left out"
+        role = "used as the id" if name == found[0] else "left out"
         if reasons[name]:
             said.append(
                 f"column {listed([name])} {reasons[name]}: {role}, not a feature "
-                "(--columns, --id-column or --drop say otherwise)"
+                "(change this with --columns, --id-column or --drop)"
             )
     return found, said
 
@@ -166,12 +166,12 @@ def vectors_first(path: Path, columns: dict[str, Any], reading: Reading) -> Read
     if not vectors or reading.columns or reading.column:
         return reading
     if len(vectors) > 1:
-        raise InputError(f"{path}: {listed(vectors)} all hold vectors; say which with --columns")
+        raise InputError(f"{path}: {listed(vectors)} all hold vectors; choose one with --columns")
     return replace(reading, columns=(vectors[0],))
 
 
 def _matrix(table: Table, features: tuple[str, ...], reading: Reading) -> Made:
-    """The features as one array, and what was decided to read them."""
+    """The features as one array, and notes on how they were read."""
     comma = table.separator != "," and _decimal_commas(table, features)
     said = ["decimal commas: 1,5 is read as 1.5"] if comma else []
     columns, translated, wrong = dict[str, Any](), dict[str, list[str]](), list[str]()
@@ -226,13 +226,13 @@ def _bad_cell(table: Table, name: str, row: int) -> InputError:
         what = "" if value is None or not str(value).strip() else f" ({str(value).strip()!r})"
         return InputError(f"{where} no value{what}; fill it in, remove the row, or leave the column out with --drop")
     return InputError(
-        f"{where} {shown(value)} is not a number (--drop leaves a column out, --id-column takes it as the name of "
-        "each row, --column as the texts)"
+        f"{where} {shown(value)} is not a number (leave the column out with --drop, or use it "
+        "as the id with --id-column or as the texts with --column)"
     )
 
 
 def _decimal_commas(table: Table, features: tuple[str, ...]) -> bool:
-    """Whether numbers are written 1,5; a file with 1,5 and 1.5 could mean anything."""
+    """Whether numbers are written 1,5; a file with both 1,5 and 1.5 is refused as ambiguous."""
     comma = point = None
     for name in features:
         for place, value in zip(table.places, table.columns[name], strict=True):

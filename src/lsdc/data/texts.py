@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from lsdc.errors import InputError
 
-WORD = r"(?u)\b\w{2,256}\b"  # longer ones are none, and 2,000 of them would not fit into a model file
+WORD = r"(?u)\b\w{2,256}\b"  # longer ones are not words, and 2,000 of them would not fit into a model file
 
 
 def are_texts(X: Any) -> bool:
@@ -27,16 +27,16 @@ class TfIdf:
 
     @classmethod
     def fit(cls, texts: Sequence[str], max_words: int = 2000) -> "TfIdf":
-        """The most frequent words of some texts, without those that carry no meaning by themselves."""
+        """The most frequent words of some texts, without stop words."""
         vectorizer = _vectorizer(max_features=max_words)
         try:
             vectorizer.fit(texts)
         except ValueError:
-            raise InputError("the texts hold no words to tell them apart") from None
+            raise InputError("the texts contain no words to tell them apart by") from None
         return cls(tuple(vectorizer.get_feature_names_out()), vectorizer.idf_)
 
     def transform(self, texts: Sequence[str]) -> sp.csr_matrix:
-        """One row a text, of length one."""
+        """One row per text, of length one."""
         vectorizer = _vectorizer(vocabulary=list(self.words))
         vectorizer.idf_ = self.idf
         return sp.csr_matrix(vectorizer.transform(texts), dtype=np.float32)

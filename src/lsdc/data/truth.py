@@ -1,4 +1,4 @@
-"""True labels from a file of their own, brought into the order of a run's samples."""
+"""True labels from a separate file, put into the order of a run's samples."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,9 +18,9 @@ LABEL_NAMES = ("label", "labels", "y", "class", "target", "category")
 
 
 def read_labels(path: Path, ids: Sequence[str], id_column: str | None = None) -> tuple[np.ndarray, list[str]]:
-    """A label for each of ``ids``, and how they were found.
+    """A label for each of ``ids``, and notes on how they were found.
 
-    A .npy file or a single column has them in the order of the data; a table with ids in any order.
+    A .npy file or a single column lists them in the order of the data, a table with ids in any order.
     """
     try:
         if path.suffix.lower() == ".npy":
@@ -43,7 +43,7 @@ def _counted(path: Path, y: np.ndarray, ids: Sequence[str], hint: str = "") -> n
 
 
 def _even(path: Path, rows: Rows) -> Rows:
-    """Rows of one width; lines of a .txt file may hold whatever they like."""
+    """Rows of equal width; each line of a .txt file is one label, whatever it contains."""
     if not rows:
         raise InputError(f"{path}: is empty")
     wrong = next(((number, row) for number, row in rows if len(row) != len(rows[0][1])), None)
@@ -56,16 +56,16 @@ def _even(path: Path, rows: Rows) -> Rows:
 
 
 def _single(path: Path, rows: Rows, ids: Sequence[str]) -> tuple[np.ndarray, list[str]]:
-    """One label a line; a first line too many is a header if it is unlike the labels."""
+    """One label per line; an extra first line is a header if it differs from all labels."""
     first, *others = (row[0] for _, row in rows)
     if first.strip().lower() in LABEL_NAMES:
         return _counted(path, np.array(others), ids), []
     if len(others) != len(ids):
         return _counted(path, np.array([first, *others]), ids), []
     if first in others or (is_number(first) and all(map(is_number, others))):
-        hint = f"; line 1 ({shown(first)}) is a label like the others, not a header"
+        hint = f"; line 1 ({shown(first)}) looks like a label, not a header"
         return _counted(path, np.array([first, *others]), ids, hint), []
-    return np.array(others), [f"{path}: line 1 ({shown(first)}) is taken as the header, not as a label"]
+    return np.array(others), [f"{path}: line 1 ({shown(first)}) is read as the header, not as a label"]
 
 
 def _from_table(path: Path, rows: Rows, ids: Sequence[str], id_column: str | None) -> tuple[np.ndarray, list[str]]:
@@ -78,16 +78,16 @@ def _from_table(path: Path, rows: Rows, ids: Sequence[str], id_column: str | Non
     names = first if header else [f"column {i + 1}" for i in range(len(first))]
     named = [i for i, name in enumerate(names) if name.strip().lower() in LABEL_NAMES]
     if not named and len(names) > 2:
-        raise InputError(f"{path}: which column holds the labels? name one 'label'; it has {listed(names)}")
+        raise InputError(f"{path}: which column has the labels? name it 'label'; the file has {listed(names)}")
     others = [i for i in range(len(names)) if i not in named[:1]]
     key = _key([names[i] for i in others], [columns[i] for i in others], ids, id_column)
     if key is None:
         label = named[0] if named else len(names) - 1
-        said = f"{path}: no column of ids: {names[label]!r} is taken in the order of the data"
+        said = f"{path}: no id column; {names[label]!r} is read in the order of the data"
         return _counted(path, np.array(columns[label]), ids), [said]
     label = named[0] if named else next(i for i in others if i != others[key])
     joined = _joined(path, [number for number, _ in rows], columns[others[key]], columns[label], ids)
-    return joined, [f"{path}: labels in {names[label]!r}, joined by the ids in {listed([names[others[key]]])}"]
+    return joined, [f"{path}: labels in {names[label]!r}, matched by the ids in {listed([names[others[key]]])}"]
 
 
 def _is_id(name: str, id_column: str | None) -> bool:
@@ -97,7 +97,7 @@ def _is_id(name: str, id_column: str | None) -> bool:
 def _key(
     names: Sequence[str], columns: Sequence[Sequence[str]], ids: Sequence[str], id_column: str | None
 ) -> int | None:
-    """The column of ids: by the name it has in the run, as ``id``, by holding just these ids, or by another name."""
+    """The id column: named as in the run or ``id``, holding exactly these ids, or named like an id."""
     wanted = set(ids)
     tests: tuple[Callable[[int], bool], ...] = (
         lambda i: names[i] == id_column,
@@ -111,16 +111,16 @@ def _key(
 def _joined(
     path: Path, places: Sequence[int], keys: Sequence[str], labels: Sequence[str], ids: Sequence[str]
 ) -> np.ndarray:
-    """The label of each id, if every one has just one and nothing is left over."""
+    """The label of each id; every id must have exactly one, with none left over."""
     keys = [text_of(key) for key in keys]
     if twice := [name for name, times in Counter(ids).items() if times > 1]:
         raise InputError(
-            f"{path}: the run has several samples with the id {shown(twice[0])}, so that labels cannot be joined by "
-            "id; give them alone, one a line in the order of the data"
+            f"{path}: the run has several samples with the id {shown(twice[0])}, so labels cannot be matched by id; "
+            "give a file of labels only, one per line in the order of the data"
         )
     if again := [key for key, times in Counter(keys).items() if times > 1]:
         both = [str(place) for place, key in zip(places, keys, strict=True) if key == again[0]]
-        raise InputError(f"{path}: the id {shown(again[0])} is there twice, in lines {' and '.join(both[:2])}")
+        raise InputError(f"{path}: the id {shown(again[0])} appears twice, in lines {' and '.join(both[:2])}")
     found = dict(zip(keys, labels, strict=True))
     missing, known = [name for name in ids if name not in found], set(ids)
     surplus = [key for key in keys if key not in known]
@@ -132,12 +132,12 @@ def _joined(
 
 
 def folders_of(ids: Sequence[str], where: str) -> np.ndarray:
-    """The label of each photo: the sub-folder it is in, the first one where they are nested."""
+    """The label of each photo: the sub-folder it is in, the outermost one where they are nested."""
     parts = [PurePosixPath(name).parts for name in ids]
     outside = [name for name, folders in zip(ids, parts, strict=True) if len(folders) < 2]
     if outside:
         raise InputError(
-            f"{where}: {len(outside):,} of {len(ids):,} samples are in no sub-folder (first: {shown(outside[0])}), "
-            "so that folders cannot serve as labels"
+            f"{where}: {len(outside):,} of {len(ids):,} samples are not in a sub-folder (first: {shown(outside[0])}), "
+            "so folders cannot serve as labels"
         )
     return np.array([folders[0] for folders in parts])

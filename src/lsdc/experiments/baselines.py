@@ -1,4 +1,4 @@
-"""The K-means rows that stand beside every result."""
+"""The K-means rows next to every result."""
 
 from typing import Any
 

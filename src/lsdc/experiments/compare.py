@@ -1,4 +1,4 @@
-"""Methods side by side on one data set: method x seed, each once, and the table written anew after each."""
+"""Several methods on one data set: method x seed, each run once, the table rewritten after each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from lsdc.data.datasets import Dataset
 from lsdc.errors import InputError, printable
 from lsdc.experiments.engine import Place, State, Watch, run_table
 from lsdc.experiments.job import Job, Source, inputs_of
-from lsdc.experiments.results import described
+from lsdc.experiments.results import data_facts
 from lsdc.experiments.table import BASE, SCORED, UNLABELLED, Row, noted, summarise, write
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is compared: the data as it was found, the methods asked for, and the jobs to run."""
+    """What is compared: the data, the methods asked for, and the jobs to run."""
 
     title: str
     labelled: bool
@@ -26,12 +26,12 @@ class Comparison:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Of its table."""
+        """The columns of its table."""
         return (*SCORED, "note") if self.labelled else UNLABELLED
 
 
 def job(source: Source, method: str, n_clusters: int, seed: int, changes: Mapping[str, Any] | None = None) -> Job:
-    """A method with its own defaults but for the changes; it is left out where it cannot take the data, not K-means."""
+    """A method with its defaults and some changes; all but K-means are left out if they cannot handle the data."""
     return Job(
         name=f"{method}-seed{seed}",
         group=method,
@@ -43,7 +43,7 @@ def job(source: Source, method: str, n_clusters: int, seed: int, changes: Mappin
     )
 
 
-def look(
+def plan(
     source: Source,
     dataset: Dataset,
     methods: Sequence[str],
@@ -51,9 +51,9 @@ def look(
     n_clusters: int,
     changes: Mapping[str, dict[str, Any]] | None = None,
 ) -> Comparison:
-    """All that is to be run on a data set, checked before anything is; K-means is always among the methods."""
+    """Everything to run on a data set, checked before it runs; K-means is always among the methods."""
     wanted = methods if BASE in methods else [*methods, BASE]
-    about = described(dataset, inputs_of(dataset))
+    about = data_facts(dataset, inputs_of(dataset))
     jobs = [job(source, m, n_clusters, seed, (changes or {}).get(m)) for seed in range(seeds) for m in wanted]
     for each in jobs[: len(wanted)]:
         each.check(about)
@@ -62,7 +62,7 @@ def look(
 
 
 def compare(wanted: Comparison, place: Place, watch: Watch = lambda state: None) -> tuple[list[Row], State]:
-    """Run the jobs that are not done yet, and write OUT/compare.md, .tex and .json."""
+    """Run the jobs that have no result yet, and write OUT/compare.md, .tex and .json."""
     _check_place(place.out)
     found = {each.name: each.read_if_done(place.out, wanted.about) for each in wanted.jobs}
     keys = {each.name: each.pretext(wanted.about) for each in wanted.jobs}
@@ -81,11 +81,11 @@ def _check_place(out: Path) -> None:
     if not out.exists():
         return
     if not out.is_dir() or (any(out.iterdir()) and not (out / "compare.json").exists()):
-        raise InputError(f"{out}: exists and was not written by lsdc compare; choose another place")
+        raise InputError(f"{out}: already exists and was not written by lsdc compare; choose another folder")
 
 
 def rows_of(results: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """A row for each method, the best first."""
+    """One row per method, best first."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for result in results:
         groups.setdefault(result["method"], []).append(result)

@@ -1,4 +1,4 @@
-"""Runs jobs in processes of their own, a few at a time, and keeps their table up to date."""
+"""Runs each job in a process of its own, a few at a time, and keeps their table up to date."""
 
 import multiprocessing
 import os
@@ -20,13 +20,13 @@ from lsdc.experiments.measure import Monitor
 from lsdc.training import device as devices
 from lsdc.training.loop import Progress
 
-MOST_JOBS = 8  # if nobody says how many: each takes a gigabyte or more
-POLL = 0.5  # seconds between looks at jobs that say nothing
+MOST_JOBS = 8  # by default: each takes a gigabyte or more
+POLL = 0.5  # seconds between checks on silent jobs
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where jobs run: data below ``root``, results below ``out``, on a device, so many at a time."""
+    """Where jobs run: data below ``root``, results below ``out``, on a device, a number of them at a time."""
 
     root: Path
     out: Path
@@ -34,17 +34,17 @@ class Place:
     jobs: int | None = None
 
     def __post_init__(self) -> None:
-        devices.choose(self.device)  # one that is not there is refused before anything runs
+        devices.choose(self.device)  # a missing device is refused before anything runs
 
     @property
     def slots(self) -> range:
-        """One for each job at a time: one for each GPU, else one for each core."""
+        """Slots for jobs that run at a time: by default one per GPU, or one per core."""
         return range(self.jobs or torch.cuda.device_count() or min(MOST_JOBS, os.cpu_count() or 1))
 
 
 @dataclass
 class Running:
-    """A job at work: its process, the pipe on which it reports, and what it reported last."""
+    """A running job: its process, the pipe it reports on, and its last report."""
 
     job: Job
     process: SpawnProcess
@@ -55,7 +55,7 @@ class Running:
 
 @dataclass(frozen=True)
 class End:
-    """The last thing a job reports: nothing, or what went wrong and whose fault it is."""
+    """A job's last report: nothing, or what went wrong and whose fault it is."""
 
     whose: str = ""
     message: str = ""
@@ -63,23 +63,23 @@ class End:
 
 @dataclass
 class State:
-    """How far the jobs are, for whoever shows it."""
+    """How far the jobs are, for display."""
 
     total: int
     done: int = 0
     running: list[Running] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)  # groups whose method cannot take the data, and why
-    finished: Job | None = None  # the job that has just ended
+    left_out: dict[str, str] = field(default_factory=dict)  # groups whose method cannot handle the data, and why
+    finished: Job | None = None  # the job that just ended
 
     def ended(self, job: Job) -> str:
-        """What a person is told of a job that has just ended."""
+        """How to report a job that just ended."""
         return self.failed.get(job.name) or self.left_out.get(job.group) or "done"
 
     @property
     def notes(self) -> list[str]:
-        """What stands below a table of what is not in it."""
-        failed = [f"Failed, and not in the means: {name} ({why})." for name, why in self.failed.items()]
+        """Notes below a table about results that are missing from it."""
+        failed = [f"Failed, not included in the means: {name} ({why})." for name, why in self.failed.items()]
         return failed + [f"Left out: {group} ({why})." for group, why in self.left_out.items()]
 
     @property
@@ -102,7 +102,7 @@ def run_table(
     keys: Mapping[str, str] = MappingProxyType({}),
     watch: Watch = lambda state: None,
 ) -> State:
-    """Run the jobs that have no result yet, and write the table after each; a result is read once.
+    """Run the jobs that have no result yet, and write the table after each; every result is read once.
 
     ``finished`` may hold results of other jobs too. If all groups ``asked`` for are left out, that is an error.
     """
@@ -131,7 +131,7 @@ def _run_all(
     watch: Watch = lambda state: None,
     ended: Watch = lambda state: None,
 ) -> None:
-    """Run jobs until all are done; ``ended`` is called after each. Those with the same key share a pretext."""
+    """Run jobs until all are done, and call ``ended`` after each. Jobs with the same key share a pretext."""
     waiting = list(pending)
     watch(state)
     try:
@@ -157,7 +157,7 @@ def _run_all(
 
 
 def _may_start(job: Job, keys: Mapping[str, str], running: Sequence[Running]) -> bool:
-    """Whether nobody is at work on the pretext that the job needs."""
+    """Whether no running job is training the pretext that this job needs."""
     same = [r for r in running if keys.get(job.name) and keys.get(r.job.name) == keys[job.name]]
     return all(r.progress is not None and r.progress.stage != "pretext" for r in same)
 
@@ -169,7 +169,7 @@ def _start(job: Job, place: Place, slot: int) -> Running:
     if device in ("auto", "cuda") and torch.cuda.device_count() > 1:
         device = f"cuda:{slot % torch.cuda.device_count()}"
     process = context.Process(target=_work, args=(job, place.root, place.out, device, theirs), daemon=True)
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent alone, which decides
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent handles Ctrl-C
     try:
         process.start()
     finally:
@@ -179,12 +179,12 @@ def _start(job: Job, place: Place, slot: int) -> Running:
 
 
 def _work(job: Job, root: Path, out: Path, device: str, pipe: Connection) -> None:
-    """In a process of its own, and on one thread, so that the result depends on no number of cores or jobs."""
+    """Run a job in this process on one thread, so that results do not depend on the number of cores or jobs."""
     torch.set_num_threads(1)
     try:
         with threadpool_limits(1):
             job.work(root, out, device, _reporter(pipe))
-    except Exception as error:  # whatever it is, the other jobs go on, and the table names this one
+    except Exception as error:  # whatever it is, the other jobs continue, and the table names this one
         lines = str(error).splitlines() or [""]
         known = isinstance(error, (InputError, Diverged))
         pipe.send(End(_whose(error), lines[0] if known else f"{type(error).__name__}: {lines[0]}"))
@@ -193,14 +193,14 @@ def _work(job: Job, root: Path, out: Path, device: str, pipe: Connection) -> Non
 
 
 def _whose(error: Exception) -> str:
-    """Whom an error is about: the method, which does not suit the data, the user, or this one job."""
+    """Who an error concerns: the method, which does not suit the data, the user, or this job alone."""
     if isinstance(error, Unsuitable):
         return "method"
     return "user" if isinstance(error, InputError) and not isinstance(error, Busy) else "job"
 
 
 def _reporter(pipe: Connection) -> Monitor:
-    """Report every epoch, and a stage as soon as it begins."""
+    """A monitor that reports every epoch, and each stage as soon as it begins."""
     stage = ""
 
     def report(progress: Progress) -> None:
@@ -210,14 +210,14 @@ def _reporter(pipe: Connection) -> Monitor:
         stage = progress.stage
         try:
             pipe.send(progress)
-        except OSError:  # the parent was killed: nobody would write the table
+        except OSError:  # the parent was killed, so nobody would write the table
             raise SystemExit(1) from None
 
     return report
 
 
 def _heard(running: Running) -> End | None:
-    """Take note of all that a job has reported; its end, if it has come."""
+    """Read a job's reports; returns its end once it has come."""
     try:
         while running.pipe.poll():
             message = running.pipe.recv()
@@ -227,12 +227,15 @@ def _heard(running: Running) -> End | None:
             running.progress = message
     except (EOFError, OSError):
         running.process.join()
-        return End("job", f"its process ended with code {running.process.exitcode} (-9: killed, memory?)")
+        return End(
+            "job",
+            f"its process ended with code {running.process.exitcode} (-9: killed, perhaps out of memory)",
+        )
     return None
 
 
 def _end(job: Job, end: End, state: State) -> None:
-    """Take note of how a job ended; a mistake of the user's ends everything, a method may be left out."""
+    """Record how a job ended; a user's mistake stops everything, an unsuitable method is left out."""
     state.finished = job
     state.done += 1
     if end.whose == "job":

@@ -21,7 +21,7 @@ STYLE = {
     "axes.titlesize": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "svg.hashsalt": "lsdc",  # the same figure is the same file
+    "svg.hashsalt": "lsdc",  # so that the same figure gives the same file
     "svg.fonttype": "none",
     "figure.dpi": 120,
 }
@@ -29,7 +29,7 @@ BLUE, ORANGE, RED, GREY = "#3b6ea5", "#e08b3c", "#c23b3b", "#9aa3ad"
 
 
 def pyplot() -> Any:
-    """The plotting library, or a line that says how to get it."""
+    """The plotting library; if missing, an error says how to install it."""
     try:
         import matplotlib
     except ImportError:
@@ -41,7 +41,7 @@ def pyplot() -> Any:
 
 
 def _save(figure: Any, out: Path, name: str) -> list[Path]:
-    """The figure for a page and for a paper."""
+    """Save a figure for web pages and for papers."""
     files = []
     for suffix, metadata in ((".svg", {"Date": None}), (".pdf", {"CreationDate": None})):
         (out / "figures").mkdir(parents=True, exist_ok=True)
@@ -139,7 +139,7 @@ PANELS = {
 
 
 def curves(cells: Sequence[Mapping[str, Any]], out: Path, name: str) -> list[Path]:
-    """What training looks like without labels: one line a seed."""
+    """What training looks like without labels: one line per seed."""
     plt = pyplot()
     first = cells[0]
     with plt.rc_context(STYLE):
@@ -165,7 +165,7 @@ def curves(cells: Sequence[Mapping[str, Any]], out: Path, name: str) -> list[Pat
 
 
 def draw(results: Mapping[str, Sequence[Mapping[str, Any]]], out: Path) -> list[Path]:
-    """All figures, of LSD-C's results by name, seed after seed; confusion matrices are those of the first seed."""
+    """Draw all figures from LSD-C's results, by data set and seed; confusion matrices show the first seed."""
     files = two_moons(out)
     for name, found in results.items():
         files += confusions(found[0], out, name) + curves(found, out, name)

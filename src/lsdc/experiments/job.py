@@ -1,4 +1,4 @@
-"""One fit of many: a data source, a method, its parameters and a seed, run once and kept as a JSON file."""
+"""One fit of many: data, method, parameters and seed, run once, with the result kept as a JSON file."""
 
 import time
 from collections.abc import Mapping
@@ -7,27 +7,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 
 from lsdc.data.dataset import Reading
 from lsdc.data.datasets import Dataset
 from lsdc.data.files import open_data
-from lsdc.data.sources import Data, describe, flat
+from lsdc.data.sources import Data, flat, spec_of
 from lsdc.errors import InputError, Unsuitable
 from lsdc.experiments import measure, results, sharing
 from lsdc.experiments.measure import Monitor
 from lsdc.methods import LSDC, METHODS, Estimator, KMeans
-from lsdc.methods.lsdc import leading_directions
 from lsdc.runs.environment import environment
+from lsdc.training.rng import derive
+
+N_LEADING = 20  # directions, for K-means on latent semantic analysis
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where the data is, so that every process can open it for itself."""
+    """Where the data is, so that every process can open it."""
 
     data: str
     reading: Reading = field(default_factory=Reading)
-    samples: int | None = None  # of the data set, where it is not all of them
+    samples: int | None = None  # how many, if not all
 
     def open(self, root: Path) -> Dataset:
         """The data set or a part of it, the same for every seed, with labels as whole numbers."""
@@ -41,7 +44,7 @@ class Source:
 def _part(dataset: Dataset, samples: int) -> Dataset:
     n = dataset.X.shape[0]
     if not samples < n:
-        raise InputError(f"{dataset.name}: has {n:,} samples, so a part of it must be smaller than {samples:,}")
+        raise InputError(f"{dataset.name}: has only {n:,} samples; choose fewer than that instead of {samples:,}")
     rows = np.sort(np.random.default_rng(0).choice(n, samples, replace=False))
     y = None if dataset.y is None else dataset.y[rows]
     title = f"{dataset.title or dataset.name}, {samples:,} of {n:,}"
@@ -49,23 +52,23 @@ def _part(dataset: Dataset, samples: int) -> Dataset:
 
 
 def inputs_of(dataset: Dataset) -> Data:
-    """The samples as every method gets them, texts as tf-idf; refused if they are none."""
+    """The samples as methods get them, texts as tf-idf; anything else is refused."""
     return KMeans()._data(dataset, reset=True)
 
 
 @dataclass(frozen=True)
 class Job:
-    """A method with a seed on a data set; ``facts`` say which one it is in the file of its result."""
+    """A method with a seed on a data set; ``facts`` identify it in its result's file."""
 
     name: str  # of its file and of its run folder
-    group: str  # the jobs that differ in the seed alone: a refusal is one for all of them
+    group: str  # the jobs that differ in the seed only; they are left out together
     source: Source
     method: str
-    params: Mapping[str, Any]  # of the estimator; where the method runs on a pretext, of LSD-C, which makes it
+    params: Mapping[str, Any]  # of the estimator, or of LSD-C where the method runs on its pretext
     facts: Mapping[str, Any]
     on: str = "inputs"  # what the method runs on: inputs, features of LSD-C's pretext, leading directions
-    starts: Mapping[str, Any] = field(default_factory=dict)  # of K-means in tables; beside the settings in its file
-    optional: bool = True  # whether a method that cannot take the data is left out; else it ends everything
+    starts: Mapping[str, Any] = field(default_factory=dict)  # of K-means in tables; stored next to the settings
+    optional: bool = True  # whether to leave the method out if it cannot handle the data; otherwise that is an error
 
     @property
     def seed(self) -> int:
@@ -77,7 +80,7 @@ class Job:
         return out / "cells" / f"{self.name}.json"
 
     def folder(self, out: Path) -> Path:
-        """Where it runs; of use only while it does, and to look at afterwards."""
+        """Its run folder; needed only while it runs, and for inspection afterwards."""
         return out / "runs" / self.name
 
     def build(self) -> Estimator:
@@ -87,33 +90,33 @@ class Job:
         return METHODS[self.method](**self.params, **self.starts)
 
     def check(self, about: dict[str, Any]) -> None:
-        """Raise ``InputError`` for a parameter that cannot be on the data described."""
+        """Raise ``InputError`` for a parameter that is invalid on this data."""
         try:
             self.build().resolved(tuple(about["shape"]), about["n"], about["sparse"])
         except Unsuitable:
-            pass  # left out when its turn comes
+            pass  # the job is left out when its turn comes
         except InputError as error:
             raise InputError(f"{self.method}: {error}") from None
 
     def config(self, about: dict[str, Any]) -> dict[str, Any]:
-        """Everything that decides the result, with nothing left at ``auto``: to notice a file of another time."""
+        """Everything that decides the result, with every ``auto`` replaced, to recognise outdated files."""
         model = self.build()
         settings = {k: v for k, v in results.settings_of(model, about).items() if k not in self.starts}
         decided = {"method": self.method, "on": self.on, "behaviour": model.behaviour, "settings": settings}
         return {**decided, **self.starts, "data": about}
 
     def pretext(self, about: dict[str, Any]) -> str:
-        """Jobs of the same key share a pretext; empty if there is none."""
+        """The key of the pretext; jobs with the same key share it. Empty if there is none."""
         model = self.build()
         try:
             settings = results.settings_of(model, about)
-        except InputError:  # it has none, and will say why when its turn comes
+        except InputError:  # the error is reported when the job's turn comes
             return ""
         shared = {"method": model.method, "seed": self.seed, "settings": settings, "data": about}
         return sharing.pretext_key(shared) if sharing.has_pretext(settings) else ""
 
     def checked(self, result: dict[str, Any], file: Path) -> dict[str, Any]:
-        """The content of a file, if it is that of this job."""
+        """The content of a file, if it belongs to this job."""
         if any(result.get(name) != value for name, value in self.facts.items()):
             raise results.not_one(file)
         return result
@@ -123,20 +126,20 @@ class Job:
         return self.checked(results.parsed(self.file(out)), self.file(out))
 
     def read_if_done(self, out: Path, about: dict[str, Any]) -> dict[str, Any] | None:
-        """The result if there is one; one made with other settings or data is refused, not overwritten."""
+        """The result, if there is one; a result of other settings or data is refused, not overwritten."""
         if not (file := self.file(out)).exists():
             return None
         return results.of_today(file, self.read(out), lambda: self.config(about))
 
     def work(self, root: Path, out: Path, device: str = "auto", monitor: Monitor | None = None) -> dict[str, Any]:
-        """Run it, from where an interrupted run of it stopped, and write its file."""
+        """Run the job, resuming an interrupted run of it, and write its file."""
         dataset, known = self.source.open(root), environment()
         inputs = inputs_of(dataset)
-        about = results.described(dataset, inputs)
+        about = results.data_facts(dataset, inputs)
         model = self.build().set_params(device=device)
         run, settings = sharing.SharingRun(self.folder(out)), results.settings_of(model, about)
         resume = results.is_interrupted(run, model, settings, about)
-        run.overwrite = not resume  # what is there of another time is of no use
+        run.overwrite = not resume  # outdated files there are of no use
         X = dataset if self.on != "directions" else directions(dataset.X, self.seed)
         spent, said = measure.timed(model, X, run, resume, monitor)
         history = measure.curves(model)
@@ -162,7 +165,7 @@ class Job:
         return result
 
     def _on_features(self, f: np.ndarray) -> tuple[Estimator, measure.Spent]:
-        """The method on features that a pretext left, and what it took."""
+        """The method fitted on a pretext's features, and the time it took."""
         wall, cpu = time.perf_counter(), time.process_time()
         common = {name: self.params[name] for name in ("n_clusters", "random_state")}
         model = METHODS[self.method](**common, **self.starts).fit(f)
@@ -170,6 +173,7 @@ class Job:
 
 
 def directions(X: Any, seed: int) -> np.ndarray:
-    """Samples by their angle in the inputs' leading directions: where LSD-C looks for neighbours of documents."""
-    data = Data(X, describe(X))
-    return normalize(flat(data) @ leading_directions(data, seed).numpy())  # type: ignore[no-any-return]
+    """Samples by their angle in the inputs' 20 leading singular directions: latent semantic analysis."""
+    x = flat(Data(X, spec_of(X)))
+    found = TruncatedSVD(min(N_LEADING, *x.shape), random_state=derive(seed, "directions") % 2**32).fit(x)
+    return normalize(x @ found.components_.T.astype(np.float32))  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""What is measured of a fit: time, memory, scores against labels, and what can be said without them."""
+"""What is measured about a fit: time, memory, scores against labels, and scores without labels."""
 
 import sys
 import time
@@ -25,13 +25,13 @@ CURVES = (
     *("changed", "rebuilt", "selected", "agreement", "clusters"),  # of other methods than LSD-C
 )
 Monitor = Callable[[Progress], None]
-SAMPLED = 2000  # rows a silhouette is computed on: it compares all pairs
-STARTS = 5  # of the K-means that looks at what a method learned
+SAMPLED = 2000  # rows a silhouette is computed on, as it compares all pairs
+STARTS = 5  # of K-means on the features that a method learned
 
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds on the clock and of the processor; the latter are not known of what ran in another process."""
+    """Wall-clock and processor seconds; the latter are unknown for what ran in another process."""
 
     seconds: float
     cpu_seconds: float | None
@@ -41,14 +41,14 @@ class Spent:
         return Spent(self.seconds + more.seconds, cpu)
 
     def as_dict(self) -> dict[str, float | None]:
-        """What a result's file has of it."""
+        """As stored in a result's file."""
         return {name: None if value is None else round(value, 2) for name, value in vars(self).items()}
 
 
 def timed(model: Estimator, X: Any, run: Run, resume: bool, monitor: Monitor | None) -> tuple[Spent, list[str]]:
-    """Fit, and give the time it took and what was warned of.
+    """Fit, and return the time it took and the warnings.
 
-    Epochs of an interrupted run, or of a pretext that another run left, count as if they had been run now.
+    Epochs of an interrupted run, or of a pretext shared by another run, count as if they had been run now.
     """
     here: list[float] = []
 
@@ -70,8 +70,8 @@ def timed(model: Estimator, X: Any, run: Run, resume: bool, monitor: Monitor | N
 
 
 def peak_mb() -> float | None:
-    """The most memory this process ever had, in MB; none where the system does not say (Windows)."""
-    try:  # getrusage of a spawned process starts at what its parent had, so that Linux is asked for its own peak
+    """The peak memory of this process in MB; None where the system does not tell (Windows)."""
+    try:  # getrusage of a spawned process starts at its parent's peak, so ask Linux for its own
         line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("VmHWM"))
         return round(int(line.split()[1]) / 1024, 1)
     except (OSError, StopIteration, ValueError):
@@ -85,13 +85,13 @@ def peak_mb() -> float | None:
 
 
 def clusters(model: Estimator) -> dict[str, Any]:
-    """How many clusters live, and their sizes."""
+    """How many clusters are alive, and their sizes."""
     sizes = np.bincount(model.labels_, minlength=model.n_clusters_)
     return {"alive": clusters_alive((sizes / sizes.sum()).tolist()), "sizes": sizes.tolist()}
 
 
 def scores(model: Estimator, X: Any, dataset: Dataset, inputs: Data, seed: int) -> dict[str, Any]:
-    """Against labels if there are any; else silhouettes, and the clusters themselves, to compare seeds by."""
+    """Scores against labels if there are any; otherwise silhouettes, and the clusters, to compare seeds by."""
     if dataset.y is None:
         labels = " ".join(map(str, model.labels_.tolist()))
         return {"scores": silhouettes(model, dataset.X, _comparable(inputs)), "labels": labels}
@@ -120,19 +120,19 @@ def against_labels(model: Estimator, X: Any, dataset: Dataset) -> dict[str, Any]
 
 
 def curves(model: Estimator) -> list[dict[str, Any]]:
-    """What is kept of the epochs."""
+    """The part of the history that is kept."""
     return [{key: record[key] for key in CURVES if key in record} for record in model.history_]
 
 
 def kmeans_on_features(model: Estimator, X: Any, y: np.ndarray, seed: int) -> float | None:
-    """The accuracy of K-means on what a deep method learned; none for one that learns no features."""
+    """The accuracy of K-means on the features a deep method learned; None for methods that learn none."""
     if not model.history_:
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of features that have shrunk to fewer points than clusters
+            warnings.simplefilter("ignore")  # about features that have shrunk to fewer points than clusters
             kmeans = KMeans(model.n_clusters_, n_init=STARTS, random_state=seed).fit(model.transform(X))
-    except InputError:  # to a single one
+    except InputError:  # the features have shrunk to a single point
         return None
     return clustering_accuracy(y, kmeans.labels_)
 

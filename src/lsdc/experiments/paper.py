@@ -1,4 +1,4 @@
-"""What the paper's tables are: their data sets and variants, and what was published."""
+"""The paper's tables: their data sets and variants, and the published figures."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ class Variant:
 
     title: str
     method: str = "lsdc"
-    similarity: str | None = None  # with the parameters that the scale gives it
+    similarity: str | None = None  # with the parameters for the scale
     changes: Mapping[str, Any] = field(default_factory=dict)
     on: str = "inputs"  # what the method runs on: inputs, features that LSD-C's pretext leaves, leading directions
     images_only: bool = False
@@ -70,7 +70,7 @@ class Table:
     datasets: tuple[str, ...]
     variants: tuple[str, ...]
     published: Mapping[str, Mapping[str, str]]
-    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # variants that not all its data sets have
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # variants that only some of its data sets have
 
 
 TABLES: dict[str, Table] = {
@@ -134,7 +134,7 @@ def table(name: str) -> Table:
 
 
 def columns(name: str, dataset: str = "", methods: Iterable[str] = ()) -> list[str]:
-    """The variants of a table that can be run: their method is there, asked for, and shown for the data set."""
+    """The variants of a table that can be run: their method exists, was asked for, and applies to the data set."""
     chosen = [v for v in table(name).variants if VARIANTS[v].method in (list(methods) or METHODS)]
     here = TABLES[name].datasets
     return [v for v in chosen if VARIANTS[v].method in METHODS and (dataset not in here or _has(name, dataset, v))]
@@ -145,19 +145,19 @@ def _has(name: str, dataset: str, variant: str) -> bool:
 
 
 def plain_columns(name: str) -> list[str]:
-    """The methods whose columns are run unasked: LSD-C and K-means, which take minutes where all take hours."""
+    """The methods that run by default: LSD-C and K-means, which take minutes where all of them take hours."""
     return [method for method in ("lsdc", "kmeans") if any(VARIANTS[v].method == method for v in table(name).variants)]
 
 
 def check_methods(name: str, methods: Iterable[str]) -> None:
-    """Refuse methods that a table does not have."""
+    """Refuse methods that are not in a table."""
     for method in methods:
         if method not in (there := {VARIANTS[v].method for v in TABLES[name].variants}):
             raise InputError(f"method {method}: not in table {name}, which has {', '.join(sorted(there))}")
 
 
 def belongs(name: str, dataset: str) -> bool:
-    """Whether results on a data set stand in a table unasked: LSD-C's own in one of the tables that compare it."""
+    """Whether results on a data set appear in a table by default, as LSD-C's own do in the tables that compare it."""
     homes = [t for t, other in TABLES.items() if "lsdc" in other.variants and dataset in other.datasets] or ["table1"]
     return "lsdc" not in TABLES[name].variants or name in homes
 
@@ -174,7 +174,7 @@ def changes(variant: str, dataset: str, scale: str) -> dict[str, Any]:
 
 
 def published(name: str, dataset: str, variant: str, title: str) -> str:
-    """The figure a table has for a variant: none for parts of a data set, that of the original for a rebuilt one."""
+    """The published figure for a variant: none for a part of a data set, the original's for a rebuilt one."""
     figure = TABLES[name].published.get(dataset, {}).get(variant, "-")
     if " of " in title:
         return "-"
@@ -182,7 +182,7 @@ def published(name: str, dataset: str, variant: str, title: str) -> str:
 
 
 def check_datasets(name: str, is_image: Mapping[str, bool]) -> None:
-    """Refuse data sets that a table cannot be made of."""
+    """Refuse data sets that a table cannot use."""
     for dataset, images in is_image.items():
         if not images and any(VARIANTS[v].images_only for v in TABLES[name].variants):
-            raise InputError(f"data set {dataset}: table {name} composes images, and {dataset} has none")
+            raise InputError(f"data set {dataset}: table {name} needs images, and {dataset} has none")

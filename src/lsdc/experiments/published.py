@@ -1,4 +1,4 @@
-"""Published accuracies (%): the paper's tables 2 and 3, and from the methods' own papers what is not in them."""
+"""Published accuracies (%): the paper's tables 2 and 3, completed from the methods' own papers."""
 
 TABLE1: dict[str, dict[str, str]] = {
     "cifar10": {
@@ -19,7 +19,7 @@ TABLE1: dict[str, dict[str, str]] = {
         "lsdc": "98.6 ± 0.5",
     },
 }
-MORE = dict.fromkeys(("idec", "imsat", "vade"), ("cifar10", "mnist"))  # image sets with these columns
+MORE = dict.fromkeys(("idec", "imsat", "vade"), ("cifar10", "mnist"))  # further columns of these image sets
 
 REUTERS: dict[str, dict[str, str]] = {
     "reuters10k": {

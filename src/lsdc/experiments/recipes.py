@@ -1,4 +1,4 @@
-"""Recipes: named sets of LSD-C's parameters. ``default`` is what the estimator does by itself."""
+"""Recipes: named sets of LSD-C's parameters. ``default`` leaves everything to the estimator."""
 
 from math import ceil
 from typing import Any
@@ -7,8 +7,8 @@ from lsdc.data.datasets import Dataset
 from lsdc.data.sources import sample_shape
 from lsdc.errors import unknown
 
-# The paper's literal settings, section 4 and the supplementary's table of hyper-parameters: nothing of what the
-# default adds, and its own network, schedule and thresholds.
+# The paper's literal settings, from section 4 and the supplementary's table of hyper-parameters, without anything
+# that the default adds.
 _ROTNET = {
     "epochs": 200,
     "batch_size": 256,
@@ -73,31 +73,26 @@ PAPER: dict[str, dict[str, Any]] = {
     },
 }
 
-# The same method where two CPU cores must do: smaller networks and schedules, with what the default adds to the paper.
+# The default for two CPU cores: smaller networks and schedules.
 _PHOTOS = {
-    "neighbours": "batch",
     "backbone": "vgg6",
     "width": 0.25,
     "augment": "colour",
     "pretext": "contrastive",
     "pretext_plan": {"epochs": 25, "lr": 2e-3, "warmup": 1},
-    "composition": "none",
     "n_frozen": 2,
-    "epochs": 4,
 }
 CPU: dict[str, dict[str, Any]] = {
     "cifar10": _PHOTOS,
     "cifar100-20": _PHOTOS,
     "stl10": _PHOTOS,
-    "mnist": {"neighbours": "batch", "pretext_plan": {"epochs": 3}, "epochs": 4},
-    "reuters10k": {"neighbours": "batch"},
 }
 
 # RotNet shows each image four times, so on a CPU it gets fewer epochs than the pretexts of these recipes.
 ROTNET_EPOCHS = {"cifar10": 6, "cifar100-20": 6, "stl10": 6, "mnist": 1}
 
-# The parameters of the paper's labellings; where its table has none (L2, and the dashes), the threshold is found so
-# that the labels have the same density as those of kNN.
+# The parameters of the paper's labellings; where its table has none (L2, and the dashes), the threshold is chosen to
+# connect as many pairs as kNN does.
 LABELLINGS: dict[str, dict[str, dict[str, Any]]] = {
     "cifar10": {"knn": {"k": 20}, "sne": {"tau": 0.01, "temperature": 1.0}, "cosine": {"tau": 0.9}},
     "cifar100-20": {"knn": {"k": 10}, "sne": {"tau": 0.01, "temperature": 0.5}, "cosine": {"tau": 0.95}},
@@ -107,9 +102,9 @@ LABELLINGS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 RECIPES: dict[str, str] = {
-    "default": "what LSDC does by itself: the paper's method, with what keeps all clusters alive",
-    "paper": "the paper's literal settings for this data set, or for the one most like it",
-    "cpu": "for the paper's data sets on two CPU cores: the default with a network and schedule of that size",
+    "default": "the estimator's own defaults: the paper's method, extended to keep all clusters alive",
+    "paper": "the paper's literal settings for this data set, or for the most similar one",
+    "cpu": "for the paper's data sets on two CPU cores: the default with a smaller network and schedule",
 }
 SCALES = ("cpu", "paper")
 
@@ -127,7 +122,7 @@ def recipe(name: str, dataset: str = "", shape: tuple[int, ...] = ()) -> dict[st
 
 
 def photo_settings(n: int) -> dict[str, Any]:
-    """Parameters for photos that no encoder has seen: a small network, and half the usual pretext.
+    """Parameters for photos without an encoder: a small network, and half the usual pretext.
 
     600 photos take 212 s of one core with it. A step of the pretext takes 0.28 s, with ResNet-18 0.8 s.
     """
@@ -136,7 +131,7 @@ def photo_settings(n: int) -> dict[str, Any]:
 
 def recipe_for(name: str, dataset: Dataset) -> dict[str, Any]:
     """The parameters of a recipe for a data set at hand."""
-    is_plain = isinstance(dataset.X, list) or dataset.X.ndim < 2  # texts, or what no method takes
+    is_plain = isinstance(dataset.X, list) or dataset.X.ndim < 2  # texts, or something no method accepts
     return recipe(name, dataset.name, () if is_plain else sample_shape(dataset.X))
 
 
@@ -144,7 +139,7 @@ def labelling(similarity: str, dataset: str, scale: str) -> dict[str, Any]:
     """The parameters of a similarity: the paper's at its scale, automatic ones elsewhere."""
     free = {"similarity": similarity, "k": "auto", "tau": None, "temperature": 1.0}
     known = LABELLINGS.get(dataset, {}) if scale == "paper" else {}
-    return free | known.get("knn", {}) | known.get(similarity, {})  # kNN's k tells how many pairs to connect
+    return free | known.get("knn", {}) | known.get(similarity, {})  # kNN's k decides how many pairs to connect
 
 
 def merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Rerun a table of the paper: data set x variant x seed, each once, and the table written anew after each."""
+"""Rerun a table of the paper: data set x variant x seed, each run once, the table rewritten after each."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,14 @@ from lsdc.experiments.paper import TABLES, VARIANTS, belongs, changes, check_dat
 from lsdc.experiments.recipes import SCALES, merged, recipe
 from lsdc.experiments.table import SCORED, Row, noted, summarise, write
 
-Abouts = Mapping[str, dict[str, Any]]  # what is known of each data set (``results.described``)
+Abouts = Mapping[str, dict[str, Any]]  # what is known of each data set (``results.data_facts``)
 COLUMNS = ("data", *SCORED, "published")
 SHORT = ("data", "method", "ACC % (n)", "worst", "published")  # for a terminal
-MANY = 20_000  # samples beyond which K-means has 5 starts, as each takes long
+MANY = 20_000  # samples beyond which K-means has only 5 starts, as each takes long
 
 
 def job(about: dict[str, Any], dataset: str, variant: str, scale: str, seed: int, samples: int | None = None) -> Job:
-    """The job of a table that has this data set, or so many samples of it, this variant and this seed."""
+    """The job for a data set, or for some samples of it, a variant and a seed."""
     v = VARIANTS[variant]
     common = {"n_clusters": about["n_clusters"], "random_state": seed}
     starts = {"n_init": 20 if about["n"] <= MANY else 5} if v.method == "kmeans" else {}
@@ -42,16 +42,16 @@ def job(about: dict[str, Any], dataset: str, variant: str, scale: str, seed: int
 
 
 def _params(about: dict[str, Any], dataset: str, variant: str, scale: str, samples: int | None) -> dict[str, Any]:
-    """The recipe of LSD-C for a data set, with what a variant changes in it."""
+    """LSD-C's recipe for a data set, with a variant's changes."""
     params = merged(recipe(scale, dataset, tuple(about["shape"])), changes(variant, dataset, scale))
-    if samples and scale == "cpu":  # its epochs are for the whole set: a part gets enough steps instead
+    if samples and scale == "cpu":  # the recipe's epochs are for the whole set; a part gets enough steps instead
         params["epochs"] = "auto"
         params["pretext_plan"] = {k: v for k, v in params.get("pretext_plan", {}).items() if k != "epochs"}
     return params
 
 
 def parts(name: str) -> dict[str, Any] | None:
-    """What ``job`` was given for a job of this name."""
+    """The arguments of ``job`` for a job of this name."""
     sets, scales, variants = ("|".join(map(re.escape, names)) for names in (DATASETS, SCALES, VARIANTS))
     pattern = (
         rf"(?P<dataset>{sets})(?:-(?P<samples>\d+))?-(?P<scale>{scales})-(?P<variant>{variants})-seed(?P<seed>\d+)"
@@ -62,8 +62,8 @@ def parts(name: str) -> dict[str, Any] | None:
     return {**given, "seed": int(given["seed"]), "samples": int(given["samples"]) if given["samples"] else None}
 
 
-def look(name: str, datasets: Sequence[str], scale: str, root: Path, samples: int | None = None) -> Abouts:
-    """What the data sets of a table are, all of them read before anything is run."""
+def read_data(name: str, datasets: Sequence[str], scale: str, root: Path, samples: int | None = None) -> Abouts:
+    """Facts about a table's data sets, all of which are read before anything runs."""
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
     for dataset in datasets:
@@ -78,13 +78,13 @@ def _about(source: Source, root: Path) -> dict[str, Any]:
     dataset = source.open(root)
     if dataset.y is None:
         raise InputError(f"{source.data}: has no labels to measure against")
-    return results.described(dataset, inputs_of(dataset))
+    return results.data_facts(dataset, inputs_of(dataset))
 
 
 def grid(
     name: str, abouts: Abouts, seeds: int, scale: str, samples: int | None = None, methods: Sequence[str] = ()
 ) -> list[Job]:
-    """The jobs of a table, of some methods or of all; those on the features of a pretext only where there is one."""
+    """The jobs of a table for some or all methods; those on a pretext's features only where there is a pretext."""
     jobs = [
         (job(about, dataset, variant, scale, seed, samples), about)
         for dataset, about in abouts.items()
@@ -97,16 +97,16 @@ def grid(
 def reproduce(
     name: str, jobs: Sequence[Job], abouts: Abouts, scale: str, place: Place, watch: Watch = lambda state: None
 ) -> tuple[list[Row], State]:
-    """Run the jobs of a table that are not done yet, and write OUT/TABLE-SCALE.md, .tex and .json."""
+    """Run the jobs of a table that have no result yet, and write OUT/TABLE-SCALE.md, .tex and .json."""
     if not jobs:
         raise InputError(f"nothing to run: table {name} has none of these methods on {', '.join(abouts)}")
     keys = {each.name: each.pretext(abouts[each.source.data]) for each in jobs}
     now = {each.name: abouts[each.source.data] for each in jobs}
-    found = stored(name, scale, place.out, now, tuple(abouts))
+    found = existing(name, scale, place.out, now, tuple(abouts))
     rows: list[Row] = []
 
-    def written(results: Sequence[dict[str, Any]], state: State) -> None:
-        rows[:] = rows_of(name, scale, results, tuple(abouts))
+    def written(finished: Sequence[dict[str, Any]], state: State) -> None:
+        rows[:] = rows_of(name, scale, finished, tuple(abouts))
         facts = {"table": name, "scale": scale, **state.ends}
         write(place.out / f"{name}-{scale}", title_of(name, scale), COLUMNS, rows, state.notes, facts)
 
@@ -114,10 +114,10 @@ def reproduce(
     return rows, run_table(jobs, found, place, written, asked=asked, keys=keys, watch=watch)
 
 
-def stored(name: str, scale: str, out: Path, now: Abouts, asked: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
-    """The results of a table below ``out``, whichever call made them, if their settings are today's.
+def existing(name: str, scale: str, out: Path, now: Abouts, asked: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+    """The results of a table below ``out``, whichever call made them, if their settings are current.
 
-    The data is that of ``now`` for the jobs named there; of others it is what their files say.
+    Data sets in ``now`` are compared with it; for others, what their files say is taken.
     """
     found = {}
     for file in sorted((out / "cells").glob("*.json")):
@@ -129,7 +129,7 @@ def stored(name: str, scale: str, out: Path, now: Abouts, asked: Sequence[str] =
 
 
 def _stands_in(name: str, scale: str, facts: Mapping[str, Any], asked: Sequence[str]) -> bool:
-    """Whether a result is one of a table: its scale and variant are, and its data is asked for or at home there."""
+    """Whether a result belongs in a table: its scale and variant do, and its data is asked for or there by default."""
     at_home = facts["dataset"] in asked or belongs(name, facts["dataset"])
     return facts["scale"] == scale and facts["variant"] in columns(name) and at_home
 
@@ -143,7 +143,7 @@ def _of_today(file: Path, result: dict[str, Any], about: dict[str, Any], given: 
 
 
 def rows_of(name: str, scale: str, found: Sequence[Mapping[str, Any]], asked: Sequence[str] = ()) -> list[Row]:
-    """The rows of a table from results: its own data sets first, then others, variants in its order."""
+    """The rows of a table: its own data sets first, then others, with variants in its order."""
     wanted = TABLES[name]
     groups: dict[tuple[int, str, str, int], list[Mapping[str, Any]]] = {}
     for result in (each for each in found if _stands_in(name, scale, each, asked)):
@@ -159,12 +159,12 @@ def rows_of(name: str, scale: str, found: Sequence[Mapping[str, Any]], asked: Se
 
 
 def title_of(name: str, scale: str) -> str:
-    """What stands above a table."""
+    """The title of a table."""
     return f"{TABLES[name].title}, scale `{scale}`"
 
 
 def of_lsdc(abouts: Abouts, scale: str, out: Path, samples: int | None = None) -> dict[str, list[dict[str, Any]]]:
-    """LSD-C's results on each data set, seed after seed, for the figures."""
+    """LSD-C's results on each data set, seed by seed, for the figures."""
     found: dict[str, list[dict[str, Any]]] = {}
     for dataset, about in abouts.items():
         seed = 0

@@ -1,4 +1,4 @@
-"""Results as files: what they hold, and whether they are those of today's settings and data."""
+"""Results as files: what they contain, and whether they match the current settings and data."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ Counts = list[list[Annotated[int, Field(ge=0)]]]
 
 
 class Result(BaseModel):
-    """What a result's file holds, as far as tables and figures compute with it."""
+    """What tables and figures need from a result's file."""
 
     model_config = ConfigDict(strict=True)
 
@@ -35,7 +35,7 @@ class Result(BaseModel):
     alive: int
     sizes: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
     seconds: Figure
-    cpu_seconds: Figure | None = None  # not known of files of before, nor of fits in several processes
+    cpu_seconds: Figure | None = None  # unknown for older files and for fits in several processes
     peak_mb: Figure | None = None
     warnings: list[str]
     config: dict[str, Any]
@@ -52,7 +52,7 @@ class Result(BaseModel):
         tables = (self.confusion, self.confusion_confident)
         widths, heights = {len(row) for table in tables for row in table}, {len(table) for table in tables}
         if (sum(self.sizes), labels) != (self.n, self.n) or len(widths) > 1 or heights != {len(self.class_names)}:
-            raise ValueError("its parts do not fit together")
+            raise ValueError("its parts are inconsistent")
         if self.labels is not None and "silhouette" in self.scores:
             return self
         if not self.class_names or any(self.scores.get(name) is None for name in ("acc", "nmi", "ari")):
@@ -60,8 +60,8 @@ class Result(BaseModel):
         return self
 
 
-def described(dataset: Dataset, inputs: Data) -> dict[str, Any]:
-    """What settings depend on, and what tells one data set from another: other labels give other scores."""
+def data_facts(dataset: Dataset, inputs: Data) -> dict[str, Any]:
+    """What settings depend on, and what identifies a data set; labels count, as they decide the scores."""
     labels = None if dataset.y is None else hashlib.sha256(np.asarray(dataset.y, np.int64).tobytes()).hexdigest()[:16]
     return {
         "n": len(inputs),
@@ -75,12 +75,12 @@ def described(dataset: Dataset, inputs: Data) -> dict[str, Any]:
 
 
 def settings_of(model: Estimator, about: dict[str, Any]) -> dict[str, Any]:
-    """All that decides a fit on the data described but the seed."""
+    """Everything that decides a fit on some data, except the seed."""
     return model.resolved(tuple(about["shape"]), about["n"], about["sparse"])
 
 
 def is_interrupted(folder: Run, model: Estimator, settings: dict[str, Any], about: dict[str, Any]) -> bool:
-    """Whether a folder holds a beginning of just this fit."""
+    """Whether a folder holds an interrupted run of exactly this fit."""
     if not is_run(folder.path) or not (folder.path / "checkpoint").exists():
         return False
     stored = folder.read_json("config.json")
@@ -90,7 +90,7 @@ def is_interrupted(folder: Run, model: Estimator, settings: dict[str, Any], abou
 
 
 def parsed(file: Path) -> dict[str, Any]:
-    """The content of a result's file, if it is one."""
+    """The content of a result's file, validated."""
     try:
         result = read_json(file)
         Result.model_validate(result)
@@ -103,29 +103,31 @@ def parsed(file: Path) -> dict[str, Any]:
 
 
 def not_one(file: Path) -> InputError:
-    """What is said of a file that is no result, or that of another job."""
-    return InputError(f"{file}: not a result written by lsdc for this place; remove it, or keep results elsewhere")
+    """The error for a file that is not a result, or belongs to another job."""
+    return InputError(
+        f"{file}: not a result that lsdc wrote for this table; remove it, or choose another output folder"
+    )
 
 
 def of_today(file: Path, result: dict[str, Any], now: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """A result as it is, if it would be made with the same settings ``now``; else it is refused, not overwritten."""
+    """The result, if it was made with the settings of ``now``; otherwise it is refused, not overwritten."""
     try:
         different = difference(*_comparable(result["config"], now()))
     except (KeyError, TypeError):
         different = "data"
     if different:
-        raise InputError(f"{file}: made with other settings ({different}); remove it, or keep results elsewhere")
+        raise InputError(f"{file}: made with other settings ({different}); remove it, or choose another output folder")
     return result
 
 
 def _comparable(before: dict[str, Any], now: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Files of before say nothing of labels (of the paper's data sets) or of what a method ran on (the inputs)."""
+    """Fill in what older files lack: labels (those of the paper's data sets) and what a method ran on (the inputs)."""
     data = {"labels": now["data"].get("labels"), **before["data"]}
     return {"on": "inputs", **before, "data": data}, now
 
 
 def difference(before: Any, now: Any, name: str = "") -> str:
-    """The first place at which two settings differ, in words; empty if they are the same."""
+    """The first difference between two settings, in words; empty if they are equal."""
     if isinstance(before, dict) and isinstance(now, dict):
         places = (difference(before.get(k), now.get(k), k) for k in {**before, **now})
         return next(filter(None, places), "")
@@ -134,6 +136,6 @@ def difference(before: Any, now: Any, name: str = "") -> str:
 
 
 def save(file: Path, result: dict[str, Any]) -> None:
-    """A result as a file that appears whole or not at all."""
+    """Write a result's file atomically."""
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(file, (json.dumps(result, indent=1) + "\n").encode())

@@ -1,4 +1,4 @@
-"""The plot of a comparison: how good each method is against the time it takes. Needs matplotlib."""
+"""The plot of a comparison: each method's score against its time. Needs matplotlib."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,11 +10,11 @@ from lsdc.experiments.figures import BLUE, GREY, ORANGE, STYLE, as_bytes, pyplot
 from lsdc.experiments.table import BASE, BELOW, BELOW_OWN, Row
 from lsdc.runs.atomic import write_atomic
 
-PLACES = ((8, 4), (8, -10), (-8, 4), (-8, -10))  # of a name beside its ring, in points: the first that is free
+PLACES = ((8, 4), (8, -10), (-8, 4), (-8, -10))  # of a name, in points from its ring: the first free one is used
 
 
 def against_time(rows: Sequence[Row], title: str, file: Path) -> Path:
-    """A dot a seed, a ring at the mean, a line at K-means; deep methods with a note are orange (``legend``)."""
+    """A dot per seed, a ring at the mean, a line at K-means; deep methods with a note are orange (``legend``)."""
     plt = pyplot()
     shown = [row for row in rows if row.leading]
     labelled = any("acc" in row.scores for row in shown)
@@ -24,18 +24,18 @@ def against_time(rows: Sequence[Row], title: str, file: Path) -> Path:
         axis.xaxis.set_major_formatter("{x:g}")
         axis.margins(x=0.2, y=0.12)
         rings = [_dots(axis, row, 100 if labelled else 1) for row in shown]
-        figure.draw_without_rendering()  # only now is it known where the rings are, for the names not to overlap
+        figure.draw_without_rendering()  # the positions of the rings are needed to keep names from overlapping
         _names(axis, shown, rings)
-        axis.set_xlabel("seconds a seed, one thread")
+        axis.set_xlabel("seconds per seed, one thread")
         axis.set_ylabel("ACC (%)" if labelled else "silhouette on the inputs")
-        axis.set_title("\n".join([title, *legend(shown)]), parse_math=False)  # names of files may hold dollars
+        axis.set_title("\n".join([title, *legend(shown)]), parse_math=False)  # file names may contain dollar signs
         write_atomic(file, as_bytes(figure, "svg", {"Date": None}))
         plt.close(figure)
     return file
 
 
 def legend(rows: Sequence[Row]) -> list[str]:
-    """What orange stands for: the notes there are, in a line; none if there are none."""
+    """What orange stands for: the notes, in one line, if there are any."""
     notes = [note for note in (BELOW, BELOW_OWN) if any(row.note == note for row in rows)]
     return [f"orange: {' or '.join(notes)}"] if notes else []
 
@@ -45,7 +45,7 @@ def _colour(row: Row) -> str:
 
 
 def _dots(axis: Any, row: Row, unit: float) -> tuple[float, float]:
-    """Draw the seeds of a method, and give its mean."""
+    """Draw the seeds of a method and return their mean."""
     seconds, values = np.array(row.points).T * [[1], [unit]]
     axis.scatter(seconds, values, s=10, color=_colour(row), alpha=0.6, linewidths=0)
     x, y = float(seconds.mean()), float(values.mean())
@@ -56,7 +56,7 @@ def _dots(axis: Any, row: Row, unit: float) -> tuple[float, float]:
 
 
 def _names(axis: Any, rows: Sequence[Row], rings: Sequence[tuple[float, float]]) -> None:
-    """Write the name of each method where no other name stands."""
+    """Write the methods' names where they do not overlap."""
     taken: list[Any] = []
     for row, ring in zip(rows, rings, strict=True):
         for place in PLACES:

@@ -1,4 +1,4 @@
-"""A pretext that is trained once for all jobs that have the same one."""
+"""A pretext trained once for all jobs that need the same one."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from lsdc.runs.folder import Run
 
 
 class SharingRun(Run):
-    """A run that takes its pretext from another job that had the same one, and leaves its own for others."""
+    """A run that reuses another job's pretext if it is the same, and leaves its own for others."""
 
     def restore(self, stage: str) -> list[Checkpoint]:
         kept = super().restore(stage)

@@ -12,7 +12,7 @@ from lsdc.errors import InputError
 from lsdc.metrics import ari
 from lsdc.runs.atomic import write_atomic
 
-BASE = "kmeans"  # what every deep method is compared with
+BASE = "kmeans"  # the baseline of every deep method
 BELOW, BELOW_OWN = "below K-means", "below K-means on its own features"
 Results = Sequence[Mapping[str, Any]]
 
@@ -28,7 +28,7 @@ class Row:
     n: int  # of seeds
     alive: str
     seconds: tuple[float, ...]
-    cpu_seconds: tuple[float, ...]  # of the seeds of which they are known
+    cpu_seconds: tuple[float, ...]  # of the seeds where they are known
     peak_mb: float | None
     deep: bool  # trained in epochs
     stability: float | None = None
@@ -38,7 +38,7 @@ class Row:
 
     @property
     def leading(self) -> tuple[float, ...]:
-        """What rows are compared by: ACC, or where there are no labels the silhouette on the inputs."""
+        """What rows are ranked by: ACC, or without labels the silhouette on the inputs."""
         return tuple(value for _, value in self.points)
 
     @property
@@ -74,13 +74,13 @@ def summarise(results: Results, variant: str, method: str = "", published: str =
 
 
 def stability(labels: Sequence[Sequence[str]]) -> float | None:
-    """The mean ARI between the clusters of every two seeds; none for a single one."""
+    """The mean ARI between the clusters of every two seeds; None for a single seed."""
     pairs = [ari(a, b) for a, b in combinations(labels, 2)]
     return statistics.fmean(pairs) if pairs else None
 
 
 def noted(rows: Iterable[Row]) -> list[Row]:
-    """The rows, with a note on deep methods that end below K-means, on the inputs or on the features they learned."""
+    """The rows, with a note on deep methods that score below K-means on the inputs or on their own features."""
     rows = list(rows)
     bases = {row.title: statistics.fmean(row.leading) for row in rows if row.variant == BASE and row.leading}
     return [replace(row, note=_note(row, bases.get(row.title))) for row in rows]
@@ -96,13 +96,17 @@ def _note(row: Row, base: float | None) -> str:
 
 
 def below(rows: Sequence[Row]) -> list[str]:
-    """The notes as lines of their own, where a table has no room for them."""
+    """The notes as separate lines, where a table has no room for them."""
     methods = {note: [row.method for row in rows if row.note == note] for note in (BELOW, BELOW_OWN)}
     return [f"{note}: {', '.join(found)}" for note, found in methods.items() if found]
 
 
-def _mean(values: Sequence[float], unit: int = 1, digits: int = 2) -> str:
-    return f"{unit * statistics.fmean(values):.{digits}f}" if values else "-"
+def _mean(values: Sequence[float], digits: int = 2) -> str:
+    return f"{statistics.fmean(values):.{digits}f}" if values else "-"
+
+
+def _percent(shares: Sequence[float]) -> str:
+    return _mean([100 * share for share in shares], digits=1)
 
 
 def _time(seconds: Sequence[float]) -> str:
@@ -114,8 +118,8 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
     "method": lambda row: row.method,
     "ACC % (n)": lambda row: row.measured,
     "worst": lambda row: f"{100 * min(row.scores['acc']):.1f}",
-    "NMI": lambda row: _mean(row.scores["nmi"], 100, 1),
-    "ARI": lambda row: _mean(row.scores["ari"], 100, 1),
+    "NMI": lambda row: _percent(row.scores["nmi"]),
+    "ARI": lambda row: _percent(row.scores["ari"]),
     "silhouette, own (n)": lambda row: f"{_mean(row.scores.get('silhouette', ()))} ({row.n})",
     "on inputs": lambda row: _mean(row.scores.get("silhouette_inputs", ())),
     "stability": lambda row: "-" if row.stability is None else f"{row.stability:.2f}",
@@ -139,12 +143,12 @@ LEGENDS = {
 
 
 def cells(rows: Iterable[Row], columns: Sequence[str]) -> list[list[str]]:
-    """What stands under the names of the columns."""
+    """The texts of the cells, row by row."""
     return [[COLUMNS[name](row) for name in columns] for row in rows]
 
 
 def markdown(title: str, columns: Sequence[str], rows: Sequence[Row], notes: Iterable[str] = ()) -> str:
-    """The table for people who read Markdown."""
+    """The table in Markdown."""
     lines = [columns, ["---"] * len(columns), *cells(rows, columns)]
     legend = "; ".join(text for name, text in LEGENDS.items() if name in columns)
     body = (f"| {' | '.join(line)} |" for line in lines)
@@ -152,7 +156,7 @@ def markdown(title: str, columns: Sequence[str], rows: Sequence[Row], notes: Ite
 
 
 def latex(title: str, columns: Sequence[str], rows: Sequence[Row], notes: Iterable[str] = ()) -> str:
-    """The table for a paper (booktabs)."""
+    """The table in LaTeX (booktabs)."""
     head, *body = (" & ".join(map(_tex, line)) + r" \\" for line in [columns, *cells(rows, columns)])
     words = "".join("l" if name in ("data", "method") else "r" for name in columns)
     return "\n".join(
@@ -184,7 +188,7 @@ def as_json(row: Row) -> dict[str, Any]:
 def write(
     place: Path, title: str, columns: Sequence[str], rows: Sequence[Row], notes: Iterable[str], facts: dict[str, Any]
 ) -> None:
-    """The table as PLACE.md, .tex and .json, with further facts in the latter."""
+    """Write the table as PLACE.md, .tex and .json, the latter with further facts."""
     notes = list(notes)
     content = {"title": title, "rows": [as_json(row) for row in rows], **facts}
     texts = {
@@ -197,4 +201,4 @@ def write(
         for suffix, text in texts.items():
             write_atomic(place.with_name(place.name + suffix), text.encode(errors="backslashreplace"))
     except OSError as error:
-        raise InputError(f"{place.parent}: cannot write there ({error.strerror})") from None
+        raise InputError(f"{place.parent}: cannot be written to ({error.strerror})") from None

@@ -1,1 +1,1 @@
-"""The page on which people finish the job: look at clusters, name, merge and split them, and export the labels."""
+"""The page for finishing the job by hand: inspect, name, merge and split clusters, and export the labels."""

@@ -1,4 +1,4 @@
-"""What the page can ask for and change, as a web API of its own (``/openapi.json``, and ``/docs`` for people)."""
+"""The web API behind the page (``/openapi.json``, with ``/docs`` for people)."""
 
 import json
 import struct
@@ -20,7 +20,7 @@ from lsdc.explore.session import Session, Stale
 
 STATIC = Path(__file__).parent / "static"
 PAGE = 60
-TYPICAL = 8  # samples shown of a cluster
+TYPICAL = 8  # samples shown per cluster
 
 
 class Halve(BaseModel):
@@ -32,7 +32,7 @@ class Halve(BaseModel):
 
 
 class Wish(BaseModel):
-    """An edit, and the version of the clusters it was made to."""
+    """An edit, and the version of the clusters it applies to."""
 
     model_config = ConfigDict(extra="forbid")
     version: int = Field(ge=0, lt=2**40, strict=True)
@@ -40,7 +40,7 @@ class Wish(BaseModel):
 
 
 class Answer(JSONResponse):
-    """JSON in plain ASCII: names of files may hold what UTF-8 cannot."""
+    """JSON in ASCII, as file names may contain what UTF-8 cannot encode."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, separators=(",", ":")).encode()
@@ -54,7 +54,7 @@ def build(session: Session) -> FastAPI:
     app = FastAPI(
         title="lsdc explore",
         version=lsdc.__version__,
-        description="Look at the clusters of a run, and change them. Every change names the version it was made to.",
+        description="Inspect and change the clusters of a run. Every change names the version it applies to.",
         docs_url=None,
         redoc_url=None,
         default_response_class=Answer,
@@ -72,7 +72,7 @@ def _pages(app: FastAPI) -> None:
 
     @app.exception_handler(OSError)
     def failed(request: Request, error: OSError) -> Response:
-        return Answer({"message": f"the change could not be written: {error.strerror or error}"}, 507)
+        return Answer({"message": f"the change could not be saved: {error.strerror or error}"}, 507)
 
     @app.get("/", include_in_schema=False)
     def page() -> Response:
@@ -104,14 +104,14 @@ def _looking(app: FastAPI, session: Session) -> None:
 
     @app.get("/api/state")
     def state() -> Answer:
-        """The clusters as they are now: sizes, names, typical samples; what can be undone; what is being worked on."""
-        return Answer(described(session))
+        """The current clusters: sizes, names, typical samples; what can be undone; what is still being computed."""
+        return Answer(state_of(session))
 
     @app.get("/api/samples")
     def listed(
         cluster: Annotated[int | None, Query(ge=OUTLIER, lt=2**40, description="-1 are the outliers")] = None,
-        low: Annotated[float, Query(ge=0, le=1, description="the least confidence")] = 0,
-        high: Annotated[float, Query(ge=0, le=1, description="the largest confidence")] = 1,
+        low: Annotated[float, Query(ge=0, le=1, description="the lowest confidence")] = 0,
+        high: Annotated[float, Query(ge=0, le=1, description="the highest confidence")] = 1,
         q: Annotated[str, Query(max_length=200, description="part of a name or text")] = "",
         order: Literal["typical", "doubtful"] = "typical",
         offset: Annotated[int, Query(ge=0, lt=2**40)] = 0,
@@ -124,22 +124,22 @@ def _looking(app: FastAPI, session: Session) -> None:
 
     @app.get("/api/samples/{i}")
     def sample(i: Row) -> Answer:
-        """All there is to know of a sample."""
+        """Everything known about a sample."""
         more = {"text": samples.text(known(i), LONGEST_TEXT), "values": samples.values(i)}
         return Answer(tile(i) | more)
 
     @app.get("/api/samples/{i}/neighbours")
     def neighbours(i: Row, k: Annotated[int, Query(ge=1, le=100)] = 18) -> Answer:
-        """The samples nearest to one, nearest first."""
+        """The nearest samples, nearest first."""
         known(i)
         if session.laid_out is None:
-            return Answer({"items": [], "message": session.map.why or "still being worked out"})
+            return Answer({"items": [], "message": session.map.why or "still being computed"})
         near = features.neighbours(session.laid_out.features, i, k)
         return Answer({"items": [tile(j) for j in near.tolist()], "message": ""})
 
     @app.get("/api/clusters/{cluster}/near")
     def near(cluster: Cluster) -> Answer:
-        """The other clusters, the most similar first; empty as long as there are no features."""
+        """The other clusters, most similar first; empty until there are features."""
         return Answer({"clusters": session.near(cluster)})
 
     @app.get("/api/samples/{i}/image", response_class=Response)
@@ -153,7 +153,7 @@ def _looking(app: FastAPI, session: Session) -> None:
 
     @app.get("/api/map", response_class=Response)
     def places() -> Response:
-        """Places of all samples on the map: x and y from 0 to 65,535, as little-endian whole numbers of 16 bits."""
+        """The positions of all samples on the map: x and y from 0 to 65,535, as little-endian 16-bit integers."""
         if session.laid_out is None:
             raise HTTPException(404, session.map.why or "the map is not ready yet")
         content = (session.laid_out.places * 65535).astype("<u2").tobytes()
@@ -161,14 +161,14 @@ def _looking(app: FastAPI, session: Session) -> None:
 
     @app.get("/api/labels", response_class=Response)
     def labels() -> Response:
-        """The version (32 bits), then of all samples cluster (32 bits) and confidence (8 bits); little-endian."""
+        """The version (32 bits), then cluster (32 bits) and confidence (8 bits) of all samples; little-endian."""
         version, history = session.now
         sure = np.round(session.confidence * 255).astype("u1").tobytes()
         content = struct.pack("<i", version) + history.state.labels.astype("<i4").tobytes() + sure
         return Response(content, media_type="application/octet-stream")
 
 
-def described(session: Session) -> dict[str, Any]:
+def state_of(session: Session) -> dict[str, Any]:
     """The state as the page shows it."""
     version, history = session.now
     state, confidence = history.state, session.confidence
@@ -198,8 +198,8 @@ def described(session: Session) -> dict[str, Any]:
         "kind": session.samples.kind,
         "clusters": clusters,
         "outliers": int((state.labels == OUTLIER).sum()),
-        "undo": history.done[-1].said if history.done else None,
-        "redo": history.undone[-1].said if history.undone else None,
+        "undo": history.done[-1].in_words if history.done else None,
+        "redo": history.undone[-1].in_words if history.undone else None,
         "data": {"is": session.data.is_, "why": session.data.why},
         "map": {"is": session.map.is_, "why": session.map.why},
     }
@@ -208,15 +208,15 @@ def described(session: Session) -> dict[str, Any]:
 def _changing(app: FastAPI, session: Session) -> None:
     refusals: dict[int | str, dict[str, Any]] = {
         400: {"description": "The edit makes no sense; the message says why."},
-        409: {"description": "The edit was made to a version that is no longer the newest."},
+        409: {"description": "The edit applies to a version that is no longer the newest."},
     }
 
     @app.post("/api/edits", responses=refusals)
     def edit(wish: Wish) -> Answer:
-        """Change something; the answer is the new state. An edit of an older version is refused."""
+        """Apply an edit and return the new state. An edit of an older version is refused."""
         wanted = session.halved(wish.edit.cluster) if isinstance(wish.edit, Halve) else wish.edit
         session.edit(wish.version, wanted)
-        return Answer(described(session))
+        return Answer(state_of(session))
 
     @app.post("/api/export")
     def save() -> Answer:

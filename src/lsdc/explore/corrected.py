@@ -1,4 +1,4 @@
-"""``lsdc refine``: from a run and its journal to a new run, complete, beside the first, which stays as it is."""
+"""``lsdc refine``: from a run and its journal to a new, complete run; the first one stays unchanged."""
 
 import os
 from collections.abc import Callable
@@ -10,16 +10,16 @@ import torch
 from lsdc.data.dataset import Dataset
 from lsdc.errors import InputError
 from lsdc.explore.edits import OUTLIER, Move, Name, Outlier, initial, replayed
-from lsdc.explore.journal import NAME, Journal, about
+from lsdc.explore.journal import NAME, Journal, header_of
 from lsdc.explore.refine import Corrections, corrections, refined
 from lsdc.methods import load
-from lsdc.methods.base import best_two
+from lsdc.methods.assignment import best_two
 from lsdc.runs.folder import Run
 from lsdc.training.loop import Context, Progress
 
 
 class Result(NamedTuple):
-    """How many samples were moved by hand, how many of these the model agrees with, and how many others it changed."""
+    """How many samples were moved by hand, how many of them the model followed, and how many others changed."""
 
     n_clusters: int
     corrected: int
@@ -30,10 +30,10 @@ class Result(NamedTuple):
 def refine_run(
     run: Run, new: Run, config: dict[str, Any], dataset: Dataset, epochs: int, monitor: Callable[[Progress], None]
 ) -> Result:
-    """Refine the model of a run by its journal, and write the new run."""
+    """Teach a run's model the corrections in its journal, and write the new run."""
     ids, labels, _ = run.read_labels()
-    _, edits = Journal.open(run.path / NAME, about(run.path / "labels.csv"))
-    history = replayed(initial(labels, config["params"]["n_clusters"]), edits)
+    _, edits = Journal.open(run.path / NAME, header_of(run.path / "labels.csv"))
+    history = replayed(initial(labels, config["params"]["n_clusters"], run.names()), edits)
     try:
         given = corrections(history)
     except InputError as error:
@@ -49,7 +49,7 @@ def refine_run(
         new.start(settings, {**config["params"], "n_clusters": k}, content)
         if (run.path / "read.json").exists():
             new.write_json("read.json", run.read_json("read.json"))
-        if (new.path / NAME).exists():  # of the refined run that is replaced
+        if (new.path / NAME).exists():  # left by the refined run that is replaced
             os.replace(new.path / NAME, new.path / "edits.previous.jsonl")
         better = refined(model, dataset, given, epochs, Context(seed, torch.device("cpu"), 0, new, monitor))
         found = best_two(better.predict_proba(dataset))
@@ -63,8 +63,8 @@ def refine_run(
 
 
 def carry_over(new: Run, given: Corrections, labels: np.ndarray) -> None:
-    """What people said and the model has not learnt goes along: names, outliers, moves that it does not follow."""
-    journal, _ = Journal.open(new.path / NAME, about(new.path / "labels.csv"))
+    """Carry over what the model has not learnt: names, outliers, and moves it did not follow."""
+    journal, _ = Journal.open(new.path / NAME, header_of(new.path / "labels.csv"))
     for cluster, name in sorted(given.names.items()):
         journal.append(Name(do="name", cluster=cluster, name=name))
     wanted = given.labels.numpy()

@@ -1,6 +1,6 @@
-"""What people change about clusters, and what becomes of the labels: pure functions from edits to a state."""
+"""Edits of clusters and what they do to the labels: pure functions from edits to a state."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Annotated, Any, Literal, NamedTuple
@@ -15,7 +15,7 @@ LONGEST_NAME = 100
 
 
 def _tidy(name: str) -> str:
-    """A name in one line, without control characters."""
+    """A name on one line, without control characters."""
     return " ".join("".join(c if c.isprintable() else " " for c in name).split())
 
 
@@ -31,7 +31,7 @@ class Change(BaseModel):
 
 
 class Name(Change):
-    """Give a cluster a name; an empty one takes it away."""
+    """Name a cluster; an empty name removes it."""
 
     do: Literal["name"]
     cluster: Cluster
@@ -39,7 +39,7 @@ class Name(Change):
 
 
 class Merge(Change):
-    """All samples of a cluster become those of another, which keeps its name or takes over this one's."""
+    """Move all samples of a cluster into another, which keeps its name or takes over this one's."""
 
     do: Literal["merge"]
     cluster: Cluster
@@ -47,7 +47,7 @@ class Merge(Change):
 
 
 class Split(Change):
-    """These samples of a cluster become a new one."""
+    """Turn some samples of a cluster into a new one."""
 
     do: Literal["split"]
     cluster: Cluster
@@ -55,7 +55,7 @@ class Split(Change):
 
 
 class Move(Change):
-    """Samples become those of another cluster, of a new one if ``to`` is null."""
+    """Move samples to another cluster, or to a new one if ``to`` is null."""
 
     do: Literal["move"]
     samples: Samples
@@ -63,20 +63,20 @@ class Move(Change):
 
 
 class Outlier(Change):
-    """Samples belong to no cluster; moving them to one takes that back."""
+    """Mark samples as belonging to no cluster; moving them to one reverts this."""
 
     do: Literal["outlier"]
     samples: Samples
 
 
 class Undo(Change):
-    """Take the last change back."""
+    """Undo the last change."""
 
     do: Literal["undo"]
 
 
 class Redo(Change):
-    """Do again what was taken back last."""
+    """Redo what was undone last."""
 
     do: Literal["redo"]
 
@@ -96,18 +96,19 @@ class State:
     free: int = 0  # the number of the next new cluster
 
     def called(self, cluster: int) -> str:
-        """A cluster for people."""
+        """What to call a cluster."""
         return self.names.get(cluster) or f"cluster {cluster}"
 
 
-def initial(labels: np.ndarray, n_clusters: int | None) -> State:
-    """The clusters as the model found them."""
+def initial(labels: np.ndarray, n_clusters: int | None, names: Sequence[Any] = ()) -> State:
+    """The clusters as the model found them, with the names that its words, or somebody, gave them."""
     n = max(n_clusters or 0, int(labels.max()) + 1)
-    return State(labels.astype(np.int64), tuple(range(n)), free=n)
+    tidy = {i: _tidy(name)[:LONGEST_NAME] for i, name in enumerate(names[:n]) if isinstance(name, str)}
+    return State(labels.astype(np.int64), tuple(range(n)), {i: name for i, name in tidy.items() if name}, n)
 
 
 def applied(state: State, edit: Correction) -> State:
-    """The state after a correction; one that makes no sense is refused with an ``InputError``."""
+    """The state after a correction; ``InputError`` if it makes no sense."""
     match edit:
         case Name():
             _known(state, edit.cluster)
@@ -120,7 +121,7 @@ def applied(state: State, edit: Correction) -> State:
             if (state.labels[rows] != _known(state, edit.cluster)).any():
                 raise InputError(f"not all of these samples are in {state.called(edit.cluster)}")
             if len(rows) == np.count_nonzero(state.labels == edit.cluster):
-                raise InputError(f"nothing would be left of {state.called(edit.cluster)}")
+                raise InputError(f"that would leave {state.called(edit.cluster)} empty")
             return _with_new(state, rows)
         case Move():
             rows = _rows(state, edit.samples)
@@ -163,11 +164,11 @@ def _merged(state: State, cluster: int, into: int) -> State:
     return replace(_labelled(state, np.flatnonzero(state.labels == cluster), into), clusters=rest, names=names)
 
 
-def said(state: State, edit: Correction) -> str:
-    """What a correction does to a state, in a few words."""
+def in_words(state: State, edit: Correction) -> str:
+    """What a correction does, in a few words."""
     match edit:
         case Name():
-            return f"name {state.called(edit.cluster)} “{edit.name}”" if edit.name else "take a name away"
+            return f"name {state.called(edit.cluster)} “{edit.name}”" if edit.name else "remove a name"
         case Merge():
             return f"merge {state.called(edit.cluster)} into {state.called(edit.into)}"
         case Split():
@@ -183,21 +184,21 @@ def _counted(samples: list[int]) -> str:
     return f"{len(samples):,} sample{'s' * (len(samples) > 1)}"
 
 
-class Done(NamedTuple):
+class Step(NamedTuple):
     """A correction, and what it did in a few words."""
 
     edit: Correction
-    said: str
+    in_words: str
 
 
 @dataclass(frozen=True)
 class History:
-    """Where the edits have led: the state, what can be undone (the last one last) and what can be done again."""
+    """The result of all edits: the state, what can be undone (last one last) and what can be redone."""
 
     base: State
     state: State
-    done: tuple[Done, ...] = ()
-    undone: tuple[Done, ...] = ()
+    done: tuple[Step, ...] = ()
+    undone: tuple[Step, ...] = ()
 
     def then(self, edit: Any) -> "History":
         """The history after one more edit."""
@@ -209,15 +210,15 @@ class History:
             return replace(self, state=state, done=kept, undone=(*self.undone, self.done[-1]))
         if isinstance(edit, Redo):
             if not self.undone:
-                raise InputError("there is nothing to do again")
+                raise InputError("there is nothing to redo")
             last = self.undone[-1]
             return replace(self, state=applied(self.state, last.edit), done=(*self.done, last), undone=self.undone[:-1])
-        step = Done(edit, said(self.state, edit))
+        step = Step(edit, in_words(self.state, edit))
         return replace(self, state=applied(self.state, edit), done=(*self.done, step), undone=())
 
 
 def replayed(base: State, edits: Iterable[Any]) -> History:
-    """What a journal of edits leads to."""
+    """The history after a journal's edits."""
     history = History(base, base)
     for edit in edits:
         history = history.then(edit)

@@ -1,4 +1,4 @@
-"""labels-edited.csv: the labels as people left them, in the form of labels.csv with the clusters' names."""
+"""labels-edited.csv: the corrected labels, in the format of labels.csv with the clusters' names."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ COLUMNS = ("id", "cluster", "name", "confidence")
 
 
 def edited_csv(ids: Sequence[object], state: State, confidence: np.ndarray) -> str:
-    """One line a sample; outliers are in cluster -1, and the confidence is the model's in its own choice."""
+    """One line per sample; outliers are in cluster -1, and the confidence is the model's in its own choice."""
     names = {cluster: cell(name) for cluster, name in state.names.items()} | {OUTLIER: "outlier"}
     rows = zip(ids, state.labels.tolist(), confidence.tolist(), strict=True)
     lines = (f"{cell(name)},{cluster},{names.get(cluster, '')},{p:.6f}\n" for name, cluster, p in rows)

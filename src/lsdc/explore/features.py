@@ -1,4 +1,4 @@
-"""Where samples lie: features for neighbours and splits, and a map of them in two dimensions."""
+"""Features for neighbours and splits, and a two-dimensional map of the samples."""
 
 import warnings
 from pathlib import Path
@@ -14,22 +14,22 @@ from lsdc.errors import InputError
 from lsdc.functional import nearest, nearest_among
 from lsdc.runs.tensors import read_tensors, write_tensors
 
-NAME = "explorer.safetensors"  # in the run folder, so that a run is laid out once, and its data may go
+NAME = "explorer.safetensors"  # in the run folder, so that a run is laid out once and needs its data only once
 N_DIRECTIONS = 32
-MAPPED = 4_000  # samples of which a map is made; all others lie among their neighbours on it
-SPLIT = 3_000  # samples of a cluster whose graph is cut in two; all others follow their nearest
+MAPPED = 4_000  # samples laid out by t-SNE; the others are placed among their neighbours
+SPLIT = 3_000  # samples of a cluster whose graph is cut in two; the others follow their nearest
 NEIGHBOURS = 10
 
 
 class Places(NamedTuple):
-    """Features (n, d), every row of length one, and places on a map (n, 2) from 0 to 1."""
+    """Features (n, d), every row of length one, and positions on a map (n, 2) from 0 to 1."""
 
     features: np.ndarray
     places: np.ndarray
 
 
 def directions(f: np.ndarray) -> np.ndarray:
-    """Features along their leading directions, standardised before and of length one afterwards."""
+    """Standardised features along their leading directions, scaled to length one."""
     f = np.asarray(f, np.float32)
     f = (f - f.mean(0)) / (f.std(0) + 1e-6)
     found = PCA(min(N_DIRECTIONS, *f.shape), random_state=0).fit_transform(f)
@@ -38,13 +38,13 @@ def directions(f: np.ndarray) -> np.ndarray:
 
 
 def mapped(f: np.ndarray) -> np.ndarray:
-    """A map on which neighbours stay neighbours: t-SNE of some, the others between the mapped ones nearest to them."""
+    """A map on which neighbours stay neighbours: t-SNE of some samples, the others between their nearest of these."""
     n, rng = len(f), np.random.default_rng(0)
     some = np.sort(rng.permutation(n)[:MAPPED])
     if len(some) < 10:
         flat = np.pad(f[:, :2], ((0, 0), (0, max(0, 2 - f.shape[1]))))
         return _unit(flat)
-    with warnings.catch_warnings(action="ignore"):  # of samples that are all the same
+    with warnings.catch_warnings(action="ignore"):  # about samples that are all the same
         start = PCA(2, random_state=0).fit_transform(f[some]) if f.shape[1] > 2 else np.pad(f[some], ((0, 0), (0, 1)))
         start = start[:, :2] / (start[:, :1].std() + 1e-9) * 1e-4
         drawn = TSNE(2, perplexity=min(30, len(some) / 4), init=start, random_state=0).fit_transform(f[some])
@@ -59,13 +59,13 @@ def mapped(f: np.ndarray) -> np.ndarray:
 
 
 def _unit(places: np.ndarray) -> np.ndarray:
-    """Places from 0 to 1, a few far ones at the edge."""
+    """Positions scaled to 0 to 1, with a few outliers clipped to the edge."""
     low, high = np.quantile(places, 0.001, axis=0), np.quantile(places, 0.999, axis=0)
     return np.asarray(np.clip((places - low) / np.maximum(high - low, 1e-9), 0, 1), np.float32)
 
 
 def neighbours(f: np.ndarray, i: int, k: int) -> np.ndarray:
-    """The samples nearest to one, nearest first."""
+    """The samples nearest to sample ``i``, nearest first."""
     near = f @ f[i]
     near[i] = -np.inf
     k = min(k, len(f) - 1)
@@ -74,7 +74,7 @@ def neighbours(f: np.ndarray, i: int, k: int) -> np.ndarray:
 
 
 def halves(f: np.ndarray) -> np.ndarray:
-    """Which samples of a cluster form the smaller part, when the neighbour graph of its features is cut in two."""
+    """Which samples form the smaller part when the neighbour graph of a cluster is cut in two."""
     if len(f) < 2:
         raise InputError("a cluster of one sample cannot be split")
     rng = np.random.default_rng(0)
@@ -99,7 +99,7 @@ def _cut(f: np.ndarray) -> np.ndarray:
 
 
 def kept(folder: Path, model: str, n: int) -> Places | None:
-    """What was laid out before, if it was of this model."""
+    """The stored layout, if it belongs to this model."""
     try:
         tensors, header = read_tensors(folder / NAME)
         f, places = tensors["features"], tensors["places"]
@@ -110,9 +110,9 @@ def kept(folder: Path, model: str, n: int) -> Places | None:
 
 
 def keep(folder: Path, model: str, places: Places) -> None:
-    """Keep it for the next time; the run is fine without, so that a full disk ends nothing."""
+    """Store the layout for next time; a full disk is only a warning."""
     tensors = {name: torch.from_numpy(np.ascontiguousarray(part)) for name, part in places._asdict().items()}
     try:
         write_tensors(folder / NAME, tensors, {"model": model})
     except (OSError, ValueError) as error:
-        warnings.warn(f"{folder / NAME}: not written ({error}); the next start lays it out again", stacklevel=1)
+        warnings.warn(f"{folder / NAME}: not written ({error}); the map will be computed again next time", stacklevel=1)

@@ -1,4 +1,4 @@
-"""Who may talk to the explorer: the person who started it, from its own page, and nobody through their browser."""
+"""Access control of the explorer: only the person who started it, and no other page in their browser."""
 
 import hmac
 import ipaddress
@@ -30,12 +30,12 @@ LOST = (
 
 
 class Guard:
-    """Checks every request: its host and origin, its token; and puts safe headers on every answer."""
+    """Checks host, origin and token of every request, and adds security headers to every response."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str], port: int, token: str) -> None:
         self.app, self.port, self.token = app, port, token
         self.hosts = set(hosts)
-        self.cookie = f"lsdc-{port}"  # cookies do not know ports, and two explorers may be open
+        self.cookie = f"lsdc-{port}"  # cookies ignore ports, and two explorers may be open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -59,7 +59,7 @@ class Guard:
     def _refusal(self, scope: Scope) -> PlainTextResponse | None:
         headers = Headers(scope=scope)
         if not self._is_ours(headers.get("host", "")):
-            return PlainTextResponse("this host name is not the explorer's\n", 403)  # DNS rebinding
+            return PlainTextResponse("this host name does not belong to the explorer\n", 403)  # DNS rebinding
         origin = headers.get("origin")
         if origin is not None and origin != f"http://{headers['host']}":
             return PlainTextResponse("requests from other pages are not answered\n", 403)
@@ -82,14 +82,14 @@ class Guard:
         return name in self.hosts or ("*" in self.hosts and _is_address(name))
 
     def _asked(self, scope: Scope) -> bool:
-        """Whether this is the first address, with the token in it."""
+        """Whether this is the address that was printed, with the token in it."""
         if scope["path"] != "/":
             return False
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         return self._same(given)
 
     def _known(self, headers: Headers) -> bool:
-        """Whether the token is in the cookie, or for scripts in the header ``Authorization: Bearer``."""
+        """Whether the token is in the cookie or, for scripts, in the header ``Authorization: Bearer``."""
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind == "Bearer" and self._same(given):
             return True
@@ -104,7 +104,7 @@ class Guard:
 
 
 def _is_address(name: str) -> bool:
-    """Whether a host is a plain address, which no stranger's name server can hand out."""
+    """Whether a host is an IP address, which no foreign name server can point elsewhere."""
     try:
         ipaddress.ip_address(name.strip("[]"))
     except ValueError:
@@ -113,7 +113,7 @@ def _is_address(name: str) -> bool:
 
 
 def hosts_of(host: str) -> list[str]:
-    """The names by which a server on this host is called; on all interfaces, any plain address."""
+    """The host names of a server on this host; on all interfaces, any IP address."""
     loopback = ["127.0.0.1", "localhost", "[::1]"]
     if host in ("0.0.0.0", "::"):  # noqa: S104 (only compared)
         return [*loopback, socket.gethostname(), "*"]

@@ -1,6 +1,6 @@
 """edits.jsonl: every change on a line of its own, on disk before it counts, never rewritten.
 
-The first line says which labels the changes are about. A last line cut short by a crash never counted, and is dropped.
+The first line says which labels the changes apply to. A last line truncated by a crash never counted and is dropped.
 """
 
 import hashlib
@@ -20,8 +20,8 @@ NAME = "edits.jsonl"
 FORMAT = 1
 
 
-def about(labels: Path) -> dict[str, Any]:
-    """The first line of a journal: which labels its changes are about."""
+def header_of(labels: Path) -> dict[str, Any]:
+    """The first line of a journal: which labels its changes apply to."""
     return {"lsdc": "edits", "format": FORMAT, "labels": hashlib.sha256(labels.read_bytes()).hexdigest()[:16]}
 
 
@@ -35,7 +35,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, header: dict[str, Any]) -> tuple["Journal", list[Any]]:
-        """The journal and its edits; nothing is written before the first edit, but a torn end is cut off."""
+        """The journal and its edits; nothing is written before the first edit, but a truncated last line is removed."""
         journal = cls(path, header)
         if not plain_file(path).exists():
             return journal, []
@@ -75,20 +75,20 @@ class Journal:
 
     def _check(self, header: Any) -> None:
         if not isinstance(header, dict) or header.get("lsdc") != "edits" or header.get("format") != FORMAT:
-            raise InputError(f"{self.path}: not a journal of edits that this version of lsdc can read; move it away")
+            raise InputError(f"{self.path}: this version of lsdc cannot read this journal of edits; move it away")
         if header != self.header:
             raise InputError(
-                f"{self.path}: its changes are about other labels, as the run was fitted again; "
-                "move it away to begin anew"
+                f"{self.path}: its changes apply to other labels, because the run was fitted again; "
+                "move it away to start over"
             )
 
     def append(self, edit: Any) -> None:
-        """One more edit; it is on disk when this returns, or not there at all."""
+        """Append an edit; it is on disk when this returns, or not in the file at all."""
         head = (json.dumps(self.header) + "\n").encode() if self._size == 0 else b""
         line = {"version": self.version + 1, "edit": edit.model_dump()}
         row = (json.dumps(line, separators=(",", ":")) + "\n").encode()
         if len(row) > LONGEST_LINE:
-            raise InputError("too many samples for one change; change fewer at a time")
+            raise InputError("too many samples for one change; select fewer at a time")
         content = head + row
         handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
@@ -107,5 +107,5 @@ class Journal:
                 written += os.write(handle, content[written:])
             os.fsync(handle)
         except OSError:
-            os.ftruncate(handle, self._size)  # a full disk has taken half of a line
+            os.ftruncate(handle, self._size)  # a full disk took half a line
             raise

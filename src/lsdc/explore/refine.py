@@ -1,8 +1,8 @@
-"""What people corrected, taught to a fitted model: pairs that belong together or apart, for a few epochs.
+"""Teaches corrections to a fitted model: pairs that belong together or apart, for a few epochs.
 
-Corrected samples and the cores of the clusters are known to belong together or not. All samples are tied to their
-neighbours by short walks on the graph of the fitted features, as in the fit, so that those a correction resembles
-follow it. The head alone is trained: with the features as they are, 20 corrections take a second.
+For corrected samples and the cores of the clusters it is known which belong together. All samples are tied to their
+neighbours by short walks on the graph of the fitted features, as in the fit, so that samples similar to a corrected
+one follow it. Only the head is trained: with fixed features, 20 corrections take a second.
 """
 
 import copy
@@ -29,18 +29,18 @@ from lsdc.training.plan import Plan
 
 EPOCHS = 4
 STEPS = 25  # of an epoch
-WALKS = 256  # pairs in a step that the graph gives
+WALKS = 256  # pairs from the graph in a step
 TAUGHT, CORE = 256, 128  # corrected samples in a step, and samples that stand for their clusters
 SURE = 0.9  # how sure the model must be of a sample that stands for its cluster
 NEIGHBOURS, LONGEST_WALK = 10, 3
-NEAR = 2  # links from a moved sample to those that may be wrong as it was
-STRENGTH = 4.0  # of what people said, against what the graph says
+NEAR = 2  # links from a moved sample to others that may be wrong in the same way
+STRENGTH = 4.0  # weight of the corrections against the graph
 LR = 1e-2
 
 
 @dataclass(frozen=True)
 class Corrections:
-    """What was corrected, with the clusters that have samples numbered from 0.
+    """All corrections; clusters that have samples are numbered from 0.
 
     ``before`` is what the model said; ``labels`` are -1 for outliers, ``moved`` says which samples were placed by hand,
     ``sources`` which clusters of the model each one is made of, ``names`` what they are called.
@@ -58,7 +58,7 @@ def corrections(history: History) -> Corrections:
     state = history.state
     kept = [cluster for cluster in state.clusters if (state.labels == cluster).any()]
     if not history.done or not kept:
-        raise InputError("nothing has been corrected yet; do so with lsdc explore")
+        raise InputError("nothing has been corrected yet; correct some samples with lsdc explore")
     place = {cluster: i for i, cluster in enumerate(kept)}
     labels = np.array([place.get(cluster, OUTLIER) for cluster in state.labels.tolist()])
     moved = np.zeros(len(labels), bool)
@@ -68,16 +68,16 @@ def corrections(history: History) -> Corrections:
     moved &= labels != OUTLIER
     before = history.base.labels
     stayed = [before[(labels == i) & ~moved] for i in range(len(kept))]
-    sources = tuple(tuple(np.unique(rows).tolist()) for rows in stayed)  # none, where all were brought by hand
+    sources = tuple(tuple(np.unique(rows).tolist()) for rows in stayed)  # empty if all were moved there by hand
     names = {place[cluster]: name for cluster, name in state.names.items() if cluster in place}
     was, is_, by_hand = (torch.from_numpy(part) for part in (before, labels, moved))
     return Corrections(was, is_, by_hand, sources, names)
 
 
 def refined(model: Estimator, X: Any, given: Corrections, epochs: int, context: Context) -> Estimator:
-    """A copy of a fitted model that has learnt the corrections of its samples X."""
+    """A copy of a fitted model that has learnt corrections of its samples X."""
     if not isinstance(model, LSDC):
-        raise InputError(f"refine teaches models of the method lsdc, not of {model.method}")
+        raise InputError(f"refine works with models of the method lsdc, not {model.method}")
     model = copy.deepcopy(model)
     data = model._data(X, reset=False)
     f, p = (torch.from_numpy(np.concatenate(part)) for part in zip(*model._outputs(data), strict=True))
@@ -99,9 +99,9 @@ def refined(model: Estimator, X: Any, given: Corrections, epochs: int, context: 
 
 
 def _expected(p: Tensor, given: Corrections) -> Tensor:
-    """What the model would have said of the clusters as they are now (n, K).
+    """What the model would have said about the corrected clusters (n, K).
 
-    Probabilities of merged clusters add up. Where clusters share a source, a sample has it in the one it is in.
+    Probabilities of merged clusters add up. Where clusters share a source, its probability goes to the sample's own.
     """
     k, labels = len(given.sources), given.labels
     target = torch.stack([p[:, list(source)].sum(1) for source in given.sources], 1)
@@ -114,7 +114,7 @@ def _expected(p: Tensor, given: Corrections) -> Tensor:
 
 
 def _change_clusters(model: LSDC, f: Tensor, target: Tensor) -> None:
-    """Give the network a head for other clusters, which says of some features what is expected."""
+    """Give the network a new head for the corrected clusters, fitted to the expected probabilities."""
     k, old = target.shape[1], model.network_.head
     model.set_params(n_clusters=k)
     model.settings_, model._fitted = {**model.settings_, "n_clusters": k}, {**model._fitted, "n_clusters": k}
@@ -136,14 +136,14 @@ def _change_clusters(model: LSDC, f: Tensor, target: Tensor) -> None:
 
 
 class Still(nn.Module):
-    """A head whose batch norm keeps its statistics: samples chosen on purpose would spoil them."""
+    """A head whose batch norm keeps its statistics, which hand-picked samples would spoil."""
 
     def __init__(self, head: nn.Module) -> None:
         super().__init__()
         self.head = head
 
     def train(self, mode: bool = True) -> "Still":
-        """Never in training mode."""
+        """Stay in evaluation mode."""
         return super().train(False)
 
     def forward(self, f: Tensor) -> Tensor:
@@ -153,7 +153,7 @@ class Still(nn.Module):
 
 
 class Refinement:
-    """The objective: what walks on the graph join becomes likely, what was corrected is held to."""
+    """The objective: pairs joined by walks on the graph become likely, and corrections are enforced."""
 
     name = "refine"
 
@@ -174,7 +174,7 @@ class Refinement:
         start = (u[:, -1] * len(self.rows)).long()
         end = walk(self.neighbours, start, u[:, :-1])
         p, q = (self.module(self.f[self.rows[ends]]) for ends in (start, end))
-        joined = -pair_likelihood(p, q, ((p + q) / 2).mean(0, keepdim=True).detach()).mean()
+        joined = -pair_likelihood(p, q, ((p + q) / 2).mean(0, keepdim=True).detach(), 0.6).mean()
         known = torch.cat([_some(self.moved, TAUGHT, rng), _some(self.core, CORE, rng)])
         Y = (self.labels[known][:, None] == self.labels[known][None, :]).float()
         p_known = self.module(self.f[known])
@@ -191,7 +191,7 @@ def _some(rows: Tensor, most: int, rng: torch.Generator) -> Tensor:
 
 
 def _graph(given: Corrections, f: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-    """Some samples, all that were moved among them but no outliers, and the neighbours of each, by the angle."""
+    """Some samples, including all moved ones but no outliers, and the neighbours of each by angle."""
     inside = given.moved.clone()
     inside[sample(len(f), seed, "refine")] = True
     rows = (inside & (given.labels != OUTLIER)).nonzero()[:, 0]
@@ -202,7 +202,7 @@ def _graph(given: Corrections, f: Tensor, seed: int) -> tuple[Tensor, Tensor]:
 def _core(given: Corrections, rows: Tensor, neighbours: Tensor, sure: Tensor) -> Tensor:
     """Samples that stand for their clusters: the surest half of each, and all that the model is sure of.
 
-    But none near a sample that was moved out of the same cluster: it may be as wrong, and is left to the graph.
+    Samples close to one that was moved out of the same cluster may be just as wrong, and are left to the graph.
     """
     sure, labels, moved = sure[rows], given.labels[rows], given.moved[rows]
     doubted = _near(moved, neighbours, given.before[rows])
@@ -217,7 +217,7 @@ def _core(given: Corrections, rows: Tensor, neighbours: Tensor, sure: Tensor) ->
 
 
 def _near(hot: Tensor, neighbours: Tensor, clusters: Tensor) -> Tensor:
-    """What is at most ``NEAR`` links of one cluster away from ``hot`` samples."""
+    """Samples at most ``NEAR`` links within one cluster away from ``hot`` samples."""
     within = clusters[neighbours] == clusters[:, None]
     for _ in range(NEAR):
         reached = (hot[neighbours] & within).any(1)

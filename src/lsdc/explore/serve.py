@@ -1,4 +1,4 @@
-"""The server process: a socket, an address with a token, and an orderly end."""
+"""The server: a socket, an address with a token, and a clean shutdown."""
 
 import secrets
 import socket
@@ -14,7 +14,7 @@ from lsdc.explore.session import Session
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that is bound; port 0 is any that is free."""
+    """A bound socket; port 0 picks a free one."""
     found = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -27,7 +27,7 @@ def listening(host: str, port: int) -> socket.socket:
             found.close()
         why = (error.strerror or str(error)).lower()
         raise InputError(
-            f"--host {host} --port {port}: cannot listen there ({why}); leave --port out for one that is free"
+            f"--host {host} --port {port}: cannot listen there ({why}); leave out --port to use a free one"
         ) from None
     return found
 
@@ -50,7 +50,7 @@ def server_on(bound: socket.socket, host: str, session: Session) -> tuple[uvicor
 
 
 def serve(session: Session, host: str, port: int, opened: Callable[[str], None]) -> None:
-    """Answer until Ctrl-C; ``opened`` is told the address as soon as there is one."""
+    """Serve until Ctrl-C; ``opened`` is called with the address once there is one."""
     bound = listening(host, port)
     try:
         server, address = server_on(bound, host, session)

@@ -1,4 +1,4 @@
-"""A run that is being explored: its state, its journal, its samples, and what is worked out in the background."""
+"""A run being explored: its state, journal and samples, and what is computed in the background."""
 
 import logging
 import threading
@@ -14,7 +14,7 @@ from lsdc.errors import InputError
 from lsdc.explore import export, features
 from lsdc.explore.edits import History, Split, State, initial, replayed
 from lsdc.explore.features import Places
-from lsdc.explore.journal import NAME, Journal, about
+from lsdc.explore.journal import NAME, Journal, header_of
 from lsdc.explore.samples import Samples
 from lsdc.methods import load
 from lsdc.runs.atomic import write_atomic
@@ -24,40 +24,40 @@ log = logging.getLogger("lsdc")
 
 
 class Stale(InputError):
-    """An edit of a state that is no longer the newest."""
+    """An edit of an outdated state."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """How far something is that takes a while: "working", "ready", or "missing" with the reason."""
+    """The progress of something slow: "working", "ready", or "missing" with the reason."""
 
     is_: str = "working"
     why: str = ""
 
 
 class Now(NamedTuple):
-    """The newest version and what it is, one never without the other."""
+    """The newest version and its history, always read together."""
 
     version: int
     history: History
 
 
 class Session:
-    """A run in the hands of a person; changes are on disk before they count."""
+    """A run open in the explorer; changes are on disk before they count."""
 
     def __init__(self, run: Run, config: dict[str, Any], read: Callable[[], Dataset]) -> None:
         self.run, self.config, self._read = run, config, read
         ids, labels, self.confidence = run.read_labels()
         self.samples = Samples(ids)
-        self._about = about(run.path / "labels.csv")
-        self.journal, edits = Journal.open(run.path / NAME, self._about)
+        self._header = header_of(run.path / "labels.csv")
+        self.journal, edits = Journal.open(run.path / NAME, self._header)
         try:
-            history = replayed(initial(labels, config["params"]["n_clusters"]), edits)
+            history = replayed(initial(labels, config["params"]["n_clusters"], run.names()), edits)
         except InputError as error:
-            raise InputError(f"{run.path / NAME}: does not fit the labels ({error}); move it away") from None
+            raise InputError(f"{run.path / NAME}: does not match the labels ({error}); move it away") from None
         self.now = Now(self.journal.version, history)
         for left in run.path.glob(f".{export.NAME}.????????.tmp"):
-            left.unlink(missing_ok=True)  # by an explorer that was killed while it wrote
+            left.unlink(missing_ok=True)  # left by an explorer that was killed while writing
         self.typical = np.lexsort((np.arange(len(ids)), -self.confidence))  # the most confident first
         self.data, self.map = Status(), Status()
         self.laid_out: Places | None = None
@@ -65,16 +65,16 @@ class Session:
 
     @property
     def state(self) -> State:
-        """The clusters as they are now."""
+        """The current clusters."""
         return self.now.history.state
 
     # ---- changing -----------------------------------------------------------------------------------------
 
     def edit(self, version: int, edit: Any) -> None:
-        """Apply an edit that was made to this version; any other version is refused."""
+        """Apply an edit of this version; any other version is refused."""
         with self._lock:
             if version != self.journal.version:
-                raise Stale("the clusters have changed in another tab or window; look again, then decide")
+                raise Stale("the clusters were changed in another tab or window; look again before you decide")
             history = self.now.history.then(edit)
             self.journal.append(edit)
             self.now = Now(self.journal.version, history)
@@ -102,7 +102,7 @@ class Session:
     # ---- looking ------------------------------------------------------------------------------------------
 
     def chosen(self, cluster: int | None, low: float, high: float, wanted: str, doubtful: bool) -> np.ndarray:
-        """Samples of a cluster (or all) between two confidences that a search finds, in order."""
+        """Samples of a cluster (or all) within a range of confidence that match a search, in order."""
         rows = self.typical[::-1] if doubtful else self.typical
         keep = (self.confidence[rows] >= low) & (self.confidence[rows] <= high)
         if cluster is not None:
@@ -110,7 +110,7 @@ class Session:
         return self.samples.found(rows[keep], wanted)
 
     def near(self, cluster: int) -> list[int]:
-        """Other clusters that have samples, the nearest first by their mean features."""
+        """Other clusters that have samples, nearest first by their mean features."""
         labels, others = self.state.labels, [c for c in self.state.clusters if c != cluster]
         if self.laid_out is None or not (labels == cluster).any():
             return []
@@ -121,8 +121,8 @@ class Session:
     # ---- in the background ---------------------------------------------------------------------------------
 
     def work(self) -> None:
-        """Read the data, then find features and a map; what cannot be had is said."""
-        self.laid_out = features.kept(self.run.path, self._about["labels"], len(self.samples.ids))
+        """Read the data, then compute features and a map; failures are shown on the page."""
+        self.laid_out = features.kept(self.run.path, self._header["labels"], len(self.samples.ids))
         if self.laid_out is not None:
             self.map = Status("ready")
         dataset = self._data()
@@ -144,13 +144,13 @@ class Session:
 
     def _lay_out(self, dataset: Dataset | None) -> None:
         if dataset is None:
-            self.map = Status("missing", "without the data there are no features, so no map, neighbours or splits")
+            self.map = Status("missing", "without the data there is no map, and there are no neighbours or splits")
             return
         try:
             f = features.directions(load(self.run.path, device="cpu").transform(dataset))
             self.laid_out = Places(f, features.mapped(f))
             self.map = Status("ready")
-            features.keep(self.run.path, self._about["labels"], self.laid_out)
+            features.keep(self.run.path, self._header["labels"], self.laid_out)
         except InputError as error:
             self.map = Status("missing", str(error))
         except Exception as error:

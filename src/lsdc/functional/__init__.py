@@ -1,6 +1,6 @@
 """The paper as pure functions of tensors. ``docs/paper-to-code.md`` maps its equations to these names.
 
-So are the methods it compares with, a module each.
+The methods it compares with have one module each.
 """
 
 from lsdc.functional.composition import COMPOSITIONS, cutmix, mixup, none, ricap
@@ -38,7 +38,7 @@ from lsdc.functional.losses import (
     rampup,
 )
 from lsdc.functional.neighbours import components, nearest, nearest_among
-from lsdc.functional.similarity import SCORES, SIMILARITIES, closest, cosine, diffusion, knn, l2, sne
+from lsdc.functional.similarity import SCORES, SIMILARITIES, closest, cosine, knn, l2, sne
 from lsdc.functional.vade import (
     Mixture,
     mixture_log_density,
@@ -67,7 +67,6 @@ __all__ = [
     "dac_labels",
     "dac_pair_loss",
     "dac_thresholds",
-    "diffusion",
     "finch_partitions",
     "first_neighbours",
     "graph_information",

@@ -21,7 +21,7 @@ def _cosines(p: Tensor) -> Tensor:
 def dac_labels(p: Tensor, upper: float, lower: float) -> tuple[Tensor, Tensor]:
     """r_ij = [s_ij > u], and the selected pairs v_ij = [s_ij > u or s_ij < l] (equation 6).
 
-    A sample and itself are no pair: they are alike whatever is learned.
+    A sample and itself do not count as a pair.
     """
     s = _cosines(p)
     positive, negative = s > upper, s < lower

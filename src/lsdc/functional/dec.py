@@ -1,6 +1,6 @@
 """DEC: unsupervised deep embedding for clustering analysis (Xie, Girshick, Farhadi 2016). IDEC shares its terms.
 
-``P = target_distribution(Q)`` is made of all samples at once and held fixed between refreshes; a step is then
+``P = target_distribution(Q)`` is computed from all samples and held fixed between refreshes; a step is then
 ``kl_to_target(P[batch], soft_assignment(encode(x), centres))``, and IDEC's ``mse + 0.1 kl_to_target(...)``.
 """
 

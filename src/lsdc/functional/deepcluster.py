@@ -1,9 +1,9 @@
-"""DeepCluster (Caron, Bojanowski, Joulin, Douze 2018): what is its own beside K-means and cross-entropy."""
+"""DeepCluster (Caron, Bojanowski, Joulin, Douze 2018): what it adds to K-means and cross-entropy."""
 
 import torch
 from torch import Tensor
 
-FLOOR = 1e-6  # of the largest variance: directions without any would only blow up rounding
+FLOOR = 1e-6  # of the largest variance: directions with none would only amplify rounding
 
 
 @torch.no_grad()
@@ -28,7 +28,7 @@ def whiten(f: Tensor, n_components: int) -> Tensor:
 
 
 def uniform_over_clusters(labels: Tensor, n: int, rng: torch.Generator) -> Tensor:
-    """``n`` indices of samples, a random member of a random living cluster each, so that large ones do not rule."""
+    """``n`` indices, each a random member of a random non-empty cluster, so that large clusters do not dominate."""
     order = labels.argsort(stable=True)
     sizes = labels.bincount()
     ends, alive = sizes.cumsum(0), sizes.nonzero()[:, 0]

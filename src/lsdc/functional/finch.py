@@ -31,7 +31,7 @@ def linked(kappa: Tensor) -> Tensor:
 
 
 def cluster_means(f: Tensor, labels: Tensor) -> Tensor:
-    """The mean of each cluster (C, D), in double precision, of which sums of many samples have need."""
+    """The mean of each cluster (C, D), in double precision, which sums over many samples need."""
     sizes = labels.bincount()
     sums = torch.zeros(len(sizes), f.shape[1], dtype=torch.float64, device=f.device)
     return sums.index_add_(0, labels, f.double()) / sizes[:, None]
@@ -51,7 +51,7 @@ def finch_partitions(f: Tensor, metric: str = "cosine") -> list[Partition]:
 
 
 def natural(partitions: list[Partition]) -> int:
-    """Which partition to take where nobody says: the one beyond which merging would have to reach farthest.
+    """Which partition to choose by default: the one after which merging would have to reach farthest.
 
     That is the largest ratio between the mean first-neighbour distance of its clusters and of those it was made of
     (the paper leaves the choice to the reader). A single cluster is taken only if there is no other.
@@ -64,8 +64,8 @@ def natural(partitions: list[Partition]) -> int:
 def merge_closest(f: Tensor, labels: Tensor, n_clusters: int, metric: str = "cosine") -> Tensor:
     """Merge the two clusters with the closest means, one pair at a time, until ``n_clusters`` are left.
 
-    Every cluster remembers its nearest; after a merge only those look again that had one of the two. So it needs no
-    matrix of all pairs, as there may be many clusters.
+    Every cluster remembers its nearest; after a merge only those whose nearest was one of the two search again. With
+    many clusters, a matrix of all pairs would be too large.
     """
     means, sizes = cluster_means(f, labels), labels.bincount().double()
     if len(means) <= n_clusters:
@@ -90,7 +90,7 @@ def merge_closest(f: Tensor, labels: Tensor, n_clusters: int, metric: str = "cos
 
 
 def _look_again(means: Tensor, near: Tensor, gap: Tensor, stale: Tensor, moved: int, metric: str) -> None:
-    """Nearest clusters after one has moved, in place: of the stale ones anew, of the others it may be the nearest."""
+    """Update the nearest clusters in place after one moved: stale ones search again, the others check it."""
     towards = nearest_among(means, means[moved : moved + 1], 1, metric).distances[:, 0]
     closer = (towards < gap) & ~stale
     near[closer], gap[closer] = moved, towards[closer]
@@ -100,9 +100,9 @@ def _look_again(means: Tensor, near: Tensor, gap: Tensor, stale: Tensor, moved: 
 
 
 def cut(f: Tensor, partitions: list[Partition], n_clusters: int, metric: str = "cosine") -> Tensor:
-    """Exactly ``n_clusters``: the coarsest partition with at least so many, merged on (algorithm 2).
+    """Exactly ``n_clusters``: the coarsest partition with at least as many, merged further (algorithm 2).
 
-    The samples themselves are the finest partition of all, where more are asked for than the first has.
+    If the first partition has fewer, merging starts from the single samples.
     """
     labels = torch.arange(len(f), device=f.device)
     for partition in partitions:

@@ -22,14 +22,17 @@ def walk(neighbours: Tensor, start: Tensor, u: Tensor) -> Tensor:
     return end
 
 
-def pair_likelihood(p: Tensor, q: Tensor, mean: Tensor, power: float | Tensor = 0.6) -> Tensor:
-    """Logarithm of sum_c (p_ic q_ic)^power / mean_c of each pair of predictions (..., N, K); larger is better.
+def pair_likelihood(p: Tensor, q: Tensor, mean: Tensor, power: float | Tensor = 1.0, wrong: float = 0.0) -> Tensor:
+    """Logarithm of wrong + (1 - wrong) sum_c (p_ic q_ic)^power / mean_c of each pair (..., N, K); larger is better.
 
-    With power 1 it is the pointwise mutual information of a pair that shares its cluster. Dividing by the mean
-    prediction rewards rare clusters, so that none has to be kept alive by force; a power below 1 leaves room for doubt.
+    With power 1 the sum is how much likelier two predictions are to share a cluster than two at random, for which it is
+    1 on average: a share ``wrong`` of the pairs is taken to be at random, and the others learn undisturbed by them.
+    Dividing by the mean prediction rewards rare clusters, so that none has to be kept alive by force; a power below 1
+    leaves room for doubt.
     """
     p, q = at_least_single(p), at_least_single(q)
-    return ((p * q + EPS**2).pow(power) / (mean + EPS)).sum(-1).log()
+    ratio = ((p * q + EPS**2).pow(power) / (mean + EPS)).sum(-1)
+    return (wrong + (1 - wrong) * ratio).log()
 
 
 @torch.no_grad()

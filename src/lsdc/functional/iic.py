@@ -25,7 +25,7 @@ def iic_loss(p: Tensor, p2: Tensor) -> Tensor:
 
 
 def sobel(x: Tensor) -> Tensor:
-    """Horizontal and vertical gradients (n, 2, h, w) of grey values, so that colour alone makes no cluster.
+    """Horizontal and vertical gradients (n, 2, h, w) of grey values, so that colour alone does not make a cluster.
 
     Edges are repeated, not padded with black, so that an even image has no gradient anywhere.
     """

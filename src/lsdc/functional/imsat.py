@@ -1,7 +1,7 @@
 """IMSAT: information maximising self-augmented training (Hu, Miyato, Tokui, Matsumoto, Sugiyama 2017).
 
-A step is ``vat_loss(predict, x, eps[ids], rng=rng) + 0.1 * information_loss(p)``. ``predict`` gives logits of x. The
-passes of VAT must not move the statistics of batch norm: wrap them in ``lsdc.nn.norm.frozen_statistics(net)``.
+A step is ``vat_loss(predict, x, eps[ids], rng=rng) + 0.1 * information_loss(p)``. ``predict(x)`` returns logits. The
+passes of VAT must not change batch-norm statistics: wrap them in ``lsdc.nn.norm.frozen_statistics(net)``.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def information_loss(p: Tensor, mu: float = 4.0) -> Tensor:
 
 
 def local_radius(x: Tensor, k: int = 10, alpha: float = 0.25) -> Tensor:
-    """eps_i = alpha times the distance of x_i to its k-th neighbour ; computed once, before training."""
+    """eps_i = alpha times the distance of x_i to its k-th neighbour, computed once, before training."""
     return alpha * nearest(x.flatten(1), k, "l2").distances[:, -1]
 
 
@@ -51,7 +51,7 @@ def _lengths(values: float | Tensor, x: Tensor) -> Tensor:
 
 
 def _unit(r: Tensor) -> Tensor:
-    """Each sample's direction; divided by its largest value first, as squares of tiny gradients are 0."""
+    """Each sample's direction, divided by its largest value first, as squares of tiny gradients underflow."""
     largest = r.flatten(1).abs().amax(1).clamp(min=torch.finfo(r.dtype).tiny)
     return F.normalize((r / _per_sample(largest, r)).flatten(1), dim=1).view_as(r)
 
@@ -70,8 +70,8 @@ def vat_direction(
     """The perturbation of length eps_i that changes the prediction of x_i most: one power step from a random one of xi.
 
     Miyato et al. 2018, algorithm 1. Where nothing changes the prediction, the random direction stays. It is drawn, or
-    given as Gaussian ``noise``. ``share`` is that of x in the batch where several processes hold parts of it: through
-    batch norm all samples feel each other.
+    given as Gaussian ``noise``. ``share`` is the part of the batch in x where several processes split it: through
+    batch norm all samples affect each other.
     """
     if noise is None:
         noise = torch.randn(x.shape, generator=rng, device=rng.device if rng else x.device)
@@ -98,7 +98,7 @@ def vat_loss(
 ) -> Tensor:
     """KL(p(x) || p(x + r)) for the worst r of length eps_i; p(x) is a fixed target (the paper's R_SAT).
 
-    ``logits`` are those of ``x``, where the step has them already.
+    Pass the ``logits`` of ``x`` if they are already known.
     """
     target = _fixed(predict, x, logits)
     r = vat_direction(predict, x, eps, xi, rng=rng, logits=target, noise=noise, share=share)

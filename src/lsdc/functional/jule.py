@@ -15,7 +15,7 @@ from lsdc.functional.neighbours import nearest
 
 
 def _sparse(rows: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    """Equal places are summed; indices come from here only, so they need no checking."""
+    """A sparse matrix; duplicate entries are summed, and the indices need no checking as they are our own."""
     return torch.sparse_coo_tensor(torch.stack([rows, columns]), values, shape, check_invariants=False).coalesce()
 
 
@@ -49,19 +49,19 @@ def cluster_affinity(W: Tensor, labels: Tensor) -> Tensor:
 
 
 def n_after(now: int, target: int, rate: float = 0.9) -> int:
-    """How many clusters a period leaves: the unrolling rate is the share of them that is merged away."""
+    """How many clusters a period leaves; the unrolling rate is the share that is merged away."""
     return max(target, now - math.ceil(rate * now))
 
 
 def companions(labels: Tensor, indices: Tensor, rng: torch.Generator) -> Tensor:
-    """A random other member of the cluster of each sample, or itself if it is alone: a batch then has positives."""
+    """A random other member of each sample's cluster, or itself if it is alone, so that batches have positives."""
     order = labels.argsort(stable=True)
     place = torch.empty_like(order)
     place[order] = torch.arange(len(order), device=order.device)
     sizes = labels.bincount()
     first, size = (sizes.cumsum(0) - sizes)[labels[indices]], sizes[labels[indices]]
     drawn = torch.rand(len(indices), generator=rng, device=rng.device, dtype=torch.float64).to(labels.device)
-    ahead = 1 + (drawn * (size - 1)).long()  # places on from its own, around the cluster
+    ahead = 1 + (drawn * (size - 1)).long()  # positions after its own, wrapping around the cluster
     return order[first + (place[indices] - first + ahead) % size]
 
 

@@ -1,7 +1,7 @@
 """Agglomerative clustering on a sparse graph, as JULE merges: graph degree linkage, and a look at the nearest clusters.
 
-One pair at a time, as the paper does, and exact; what a merge costs depends on the smaller of the two clusters and on
-their neighbours only, so that 70,000 samples with 20 neighbours each take seconds (dicts, as all of it is scalar work).
+One pair at a time, as in the paper, and exact. A merge costs as much as the smaller of the two clusters and their
+neighbours, so 70,000 samples with 20 neighbours each take seconds (in dicts, as all of it is scalar work).
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ def merge_clusters(W: Tensor, labels: Tensor, n_clusters: int, k: int = 5, least
 
     The best is the cluster with the highest ``merge_score``, with its nearest one. If no links are left between the
     clusters, the two smallest are merged. Clusters of fewer than ``least`` samples go first, the smallest with its
-    nearest one: outliers that nobody links to would else be left as clusters of their own.
+    nearest one: otherwise outliers that nobody links to would remain clusters of their own.
     """
     clusters = Clusters(W, labels.tolist(), k)
     while len(clusters.members) > n_clusters and (pair := clusters.smallest_pair(least)):
@@ -40,7 +40,7 @@ def merge_score(affinities: Row, k: int) -> float:
 
 
 class Clusters:
-    """Clusters that merge: who is in them, what links them, and which pair comes next.
+    """Merging clusters: their members, the links between them, and which pair comes next.
 
     ``into[c][j]`` is the weight of links from cluster c to sample j, ``out[c][j]`` of those from j to c, and
     ``both[c][d]`` the sum of their products over the samples j of cluster d.
@@ -84,7 +84,7 @@ class Clusters:
         return -merge_score(self.affinity[c], self.k), c, self.version[c]
 
     def best_pair(self) -> tuple[int, int]:
-        """The cluster with the best score and its nearest; entries of the queue that time overtook are left out."""
+        """The cluster with the best score and its nearest; outdated entries of the queue are skipped."""
         while self.queue:
             _, c, version = heappop(self.queue)
             if self.version.get(c) == version:
@@ -104,7 +104,7 @@ class Clusters:
         return None
 
     def _one_way(self, c: int) -> Row:
-        """The weight of links from a cluster to each other one."""
+        """The weight of links from a cluster to every other."""
         result: Row = defaultdict(float)
         for j, w in self.into[c].items():
             if self.label[j] != c:
@@ -112,7 +112,7 @@ class Clusters:
         return result
 
     def merge(self, a: int, b: int) -> None:
-        """Make one cluster of two: the smaller one's links are added to the larger one's."""
+        """Merge two clusters: the smaller one's links are added to the larger one's."""
         if len(self.into[a]) + len(self.out[a]) < len(self.into[b]) + len(self.out[b]):
             a, b = b, a
         crossed = (self._products(self.into[b], self.out[a]), self._products(self.out[b], self.into[a]))
@@ -129,7 +129,7 @@ class Clusters:
         self._relink(a, b, near)
 
     def _relink(self, a: int, b: int, near: set[int]) -> None:
-        """Affinities and places in the queue of a cluster that took in ``b``, and of all that know one of the two."""
+        """Update affinities and queue entries of a cluster that absorbed ``b``, and of all linked to either."""
         self.affinity[a] = {}
         del self.version[b]
         for c in near:

@@ -13,7 +13,7 @@ EPS = 1e-7
 
 
 def at_least_single(x: Tensor) -> Tensor:
-    """Half precision as single: an eps of 1e-7 is nothing in it, and sums over a batch lose their small parts."""
+    """Half precision as single: it cannot hold an eps of 1e-7, and sums over a batch lose their small parts."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
@@ -49,10 +49,10 @@ def pair_loss(p: Tensor, p_composed: Tensor, Y: Tensor, positive: float | Tensor
 
 
 def positive_weight(Y: Tensor, n_clusters: int) -> Tensor:
-    """The weight that gives connected pairs the part 1/K of the loss they would have if all of a cluster's were known.
+    """The weight that gives connected pairs the share 1/K of the loss they would have if all of them were known.
 
-    Not in the paper (decision 2): with it a sparse graph, whose labels are purer, keeps clusters as alive as a dense
-    one.
+    Not in the paper (decision 2): with it a sparse graph, whose labels are purer, keeps clusters alive as well as a
+    dense one.
     """
     connected = Y.sum()
     return (Y.numel() - connected) / (max(n_clusters - 1, 1) * connected)

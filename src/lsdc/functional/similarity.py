@@ -1,4 +1,4 @@
-"""Who belongs together: the pairwise labels of section 3.2 (table 1 of the paper).
+"""The pairwise labels of section 3.2 (table 1 of the paper): who belongs together.
 
 Each function takes features ``f`` (N, D) and returns the adjacency matrix ``A`` (N, N) of 0 and 1 in the
 dtype of ``f``: symmetric, with ones on the diagonal, and without a gradient. Rows are handled in blocks, so
@@ -35,12 +35,12 @@ def _squared_distances(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _own(values: Tensor, rows: slice) -> Tensor:
-    """The entries of a block of rows that belong to the samples themselves, as a view."""
+    """The diagonal entries of a block of rows, as a view."""
     return values[:, rows].diagonal()
 
 
 def _centred(f: Tensor) -> Tensor:
-    """Distances do not change under a shift, but rounding errors shrink with the norms."""
+    """Centred features: distances stay the same, but rounding errors shrink with the norms."""
     return f - f.mean(0, keepdim=True)
 
 
@@ -62,7 +62,7 @@ def cosine_scores(f: Tensor) -> Tensor:
 def sne_scores(f: Tensor, temperature: float = 1.0) -> Tensor:
     """The logarithm of (p_j|i + p_i|j) / 2, p_j|i a Gaussian neighbour probability; of a sample with itself -inf.
 
-    In logarithms, as far pairs differ long after their probabilities are 0.
+    In logarithms, as distant pairs still differ when their probabilities underflow to 0.
     """
     f = _centred(_prepare(f))
 
@@ -156,35 +156,5 @@ def knn(f: Tensor, k: int, rows: int | None = None) -> Tensor:
     return _connect_nearest(nearest, f, rows or len(f))
 
 
-@torch.no_grad()
-def diffusion(f: Tensor, k: int, alpha: float = 0.99, rows: int | None = None) -> Tensor:
-    """A_ij = [j among the k best reached from i, or i among those of j] (not in the paper: decision 1).
-
-    Nearness by random walks on a sparse kNN graph follows the shape of a cluster, so that at the density near 1/K
-    that keeps clusters alive fewer labels are wrong than by plain kNN. Samples that no path joins stay apart.
-    ``rows`` asks for A of the first samples only, with all of ``f`` to walk on.
-    """
-    f = _prepare(f)
-    n = len(f)
-    _check_k(k, n)
-    S = knn(f, min(n - 1, math.ceil(math.log2(n)))).fill_diagonal_(0)
-    scale = S.sum(1).rsqrt_()
-    S.mul_(scale[:, None]).mul_(scale)
-    root = torch.linalg.cholesky(S.mul_(-alpha).fill_diagonal_(1))
-    del S
-
-    def best_reached(block: slice) -> Tensor:
-        # D^-1/2 (I - alpha S)^-1 D^-1/2: visits of walks from i to j, over the share of visits any walk pays to j
-        start = torch.zeros(n, block.stop - block.start, dtype=f.dtype, device=f.device)
-        start[block].fill_diagonal_(1)
-        visits = torch.cholesky_solve(start, root).T * scale
-        _own(visits, block).fill_(0)
-        reach, columns = visits.topk(k, dim=1, sorted=False)
-        itself = torch.arange(block.start, block.stop, device=f.device)[:, None]
-        return torch.where(reach > 0, columns, itself)  # no path: nobody but itself
-
-    return _connect_nearest(best_reached, f, rows or n)
-
-
 SCORES: dict[str, Similarity] = {"l2": l2_scores, "cosine": cosine_scores, "sne": sne_scores}
-SIMILARITIES: dict[str, Similarity] = {"l2": l2, "cosine": cosine, "sne": sne, "knn": knn, "diffusion": diffusion}
+SIMILARITIES: dict[str, Similarity] = {"l2": l2, "cosine": cosine, "sne": sne, "knn": knn}

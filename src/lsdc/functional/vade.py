@@ -54,6 +54,6 @@ def vade_loss(reconstruction: Tensor, mean: Tensor, log_var: Tensor, gamma: Tens
     """The negative evidence bound, mean over samples (the paper's L_ELBO with one draw of z).
 
     ``reconstruction`` (N,) is the error *summed* over the d values of a sample: cross-entropy for values between 0 and
-    1, squares else.
+    1, otherwise squares.
     """
     return (reconstruction + prior_divergence(mean, log_var, gamma, mixture)).mean()

@@ -1,4 +1,4 @@
-"""The methods, one estimator per file; a new one is a class and an entry here."""
+"""The methods, one estimator per file; to add one, write a class and enter it here."""
 
 import os
 from pathlib import Path
@@ -23,7 +23,7 @@ from lsdc.methods.vade import VaDE
 from lsdc.runs.folder import Run
 from lsdc.runs.tensors import read_tensors
 from lsdc.runs.untrusted import contained
-from lsdc.training.surroundings import plain_torch
+from lsdc.training.modes import default_modes
 
 METHODS: dict[str, type[Estimator]] = {
     "lsdc": LSDC,
@@ -42,31 +42,33 @@ METHODS: dict[str, type[Estimator]] = {
 
 
 def load(path: str | os.PathLike[str], **params: Any) -> Estimator:
-    """A saved model, from its file or its run folder; parts that were given as functions are given again.
+    """Load a saved model from its file or its run folder; pass parts that were functions again.
 
-    Other parameters can be changed on the way, e.g. ``device="cpu"``.
+    Other parameters can be changed at the same time, e.g. ``device="cpu"``.
     """
     path = Path(path)
     file = path / "model.safetensors" if path.is_dir() else path
     if path.is_dir():
         contained(path, [file.name])
         if not file.exists():
-            raise InputError(f"{path}: no model in this folder; the run has not finished, or it is no run folder")
+            raise InputError(f"{path}: no model in this folder; the run has not finished, or this is not a run folder")
     tensors, header = read_tensors(file)
     if header.get("format") not in FORMATS:
-        raise InputError(f"{file}: model format {shown(header.get('format'))}, this version reads up to {FORMAT}")
-    with plain_torch():
+        raise InputError(
+            f"{file}: has model format {shown(header.get('format'))}, but this version reads only up to {FORMAT}"
+        )
+    with default_modes():
         return read_model(METHODS, file, tensors, header, params)
 
 
 def suggest_k(X: Any) -> Suggestion:
-    """How many clusters X has, as ``n_clusters="auto"`` finds it; X is whatever ``fit`` takes."""
-    with plain_torch():
+    """Estimate how many clusters X has, as ``n_clusters="auto"`` does; X is anything that ``fit`` accepts."""
+    with default_modes():
         return suggest(KMeans()._data(X, reset=True))
 
 
 def read_config(run: Run) -> dict[str, Any]:
-    """The config.json of a run, if all of it is known and can be."""
+    """The config.json of a run, validated."""
     return check_config(METHODS, run.path / "config.json", run.read_json("config.json"))
 
 

@@ -4,11 +4,11 @@ from typing import Any
 
 from lsdc.methods.deep import DeepEstimator
 
-WARMUP = 2.0  # epochs in which Adam's rate grows: at full length its first steps can undo the pretraining
+WARMUP = 2.0  # epochs in which the learning rate ramps up: full steps of a fresh Adam can undo the pretraining
 
 
 class AutoencoderEstimator(DeepEstimator):
-    """A method on the codes of a stacked autoencoder d-500-500-2000-10; images are flattened."""
+    """A method that clusters the codes of a stacked autoencoder d-500-500-2000-10; images are flattened."""
 
     pretrained = ("backbone", "decoder")
 

@@ -1,79 +1,53 @@
-"""What every method is: a scikit-learn estimator over any kind of X, that can be saved and can label new data."""
+"""The base of every method: a scikit-learn estimator for any kind of X that can be saved and can label new data."""
 
 import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from lsdc import parallel
 from lsdc.data import sources
 from lsdc.data.datasets import Dataset
 from lsdc.data.names import Names, name_clusters, numbered
-from lsdc.data.prepare import drowned
 from lsdc.data.sources import Data, Spec
 from lsdc.data.texts import TfIdf, are_texts
-from lsdc.errors import Diverged, HealthWarning, InputError, NotNumbers, Unsuitable, shown
+from lsdc.errors import Diverged, HealthWarning, InputError, Unsuitable
+from lsdc.methods.assignment import Assigned, best_two, joined
 from lsdc.methods.choosing import AUTO, Suggestion, suggest
 from lsdc.methods.saving import as_json, check_names, digest, same_data, write_model
+from lsdc.methods.validation import check_result, check_vectors, seed_of, whole_number
 from lsdc.runs.folder import Run
 from lsdc.training import device as devices
 from lsdc.training.health import Record, clusters_alive
 from lsdc.training.loop import Context, Progress
+from lsdc.training.modes import default_modes
 from lsdc.training.plan import Frozen, validated
-from lsdc.training.surroundings import plain_torch
 
 Path_ = str | os.PathLike[str]
 KINDS = ("images", "dense vectors", "sparse vectors", "texts")
 Arrays = Iterator[tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 
-class Assigned(NamedTuple):
-    """The cluster of each sample and its probability, the second best and its, and the number of clusters."""
-
-    labels: NDArray[np.int64]
-    confidence: NDArray[np.float32]
-    second: NDArray[np.int64]
-    second_confidence: NDArray[np.float32]
-    n_clusters: int
-
-    def more(self) -> dict[str, list[Any]]:
-        """What labels.csv has beside cluster and confidence."""
-        if self.n_clusters < 2:
-            return {}
-        return {"second": self.second.tolist(), "second_confidence": self.second_confidence.tolist()}
-
-
-def best_two(p: NDArray[np.float32], sound: Any = True) -> Assigned:
-    """The two likeliest clusters by probabilities (n, K); where a sample is not ``sound`` they have none."""
-    labels, rows = p.argmax(1), np.arange(len(p))
-    rest = p.copy()
-    rest[rows, labels] = -1
-    second = rest.argmax(1)
-    confidence, runner_up = (np.where(sound, p[rows, best], np.float32(np.nan)) for best in (labels, second))
-    return Assigned(labels.astype(np.int64), confidence, second.astype(np.int64), runner_up, p.shape[1])
-
-
 class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Validation, prediction, saving and the run folder; a method adds ``_fit``, ``_outputs``, settings and state.
 
-    Settings are resolved once: ``_resolve`` makes them of the parameters and the data, and they are handed on.
+    Settings are resolved once, from the parameters and the data (``_resolve``), and passed on.
     """
 
     method: ClassVar[str]
-    settings: ClassVar[type[Frozen]]  # everything that decides a fit but the seed, with nothing left at "auto"
-    finds_n_clusters: ClassVar[bool] = False  # whether n_clusters may be None: the method finds a number by itself
+    settings: ClassVar[type[Frozen]]  # everything that decides a fit except the seed, with every "auto" replaced
+    finds_n_clusters: ClassVar[bool] = False  # whether n_clusters may be None: the method then finds a number
     takes: ClassVar[tuple[str, ...]] = KINDS
-    behaviour: ClassVar[int] = 1  # counted up when the same settings give other results: old runs are not resumed
+    behaviour: ClassVar[int] = 1  # incremented when the same settings give other results; older runs are not resumed
     n_clusters: Any
     random_state: Any
     device: str
@@ -84,7 +58,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
     suggestion_: Suggestion  # where n_clusters is "auto"
     history_: list[Record]
     settings_: dict[str, Any]
-    _fitted: dict[str, Any]  # the parameters of the fit, whatever has been set since
+    _fitted: dict[str, Any]  # the parameters at the time of the fit
     n_features_in_: int
     spec_: Spec
     words_: TfIdf | None
@@ -94,23 +68,23 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
     # ---- what a method provides ---------------------------------------------------------------------------
 
     def _resolve(self, shape: tuple[int, ...], n: int, sparse: bool = False) -> Any:
-        """The settings of a fit on ``n`` samples of ``shape``; raises ``InputError`` for what cannot be fitted."""
+        """The settings of a fit on ``n`` samples of ``shape``; raises ``InputError`` for impossible ones."""
         self._check_counts(n)
         params = self.get_params()
         return validated(self.settings, {name: as_json(params[name]) for name in self.settings.model_fields})
 
     @classmethod
     def _check_stored(cls, settings: dict[str, Any], shape: tuple[int, ...]) -> Any:
-        """The settings of a file, if they can be those of a fit on samples of ``shape``."""
+        """The settings from a file, if valid for samples of ``shape``."""
         return validated(cls.settings, settings, "settings.")
 
     @classmethod
     def pretext_settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        """Those of the settings that decide how the pretext ends, the same for methods that can share one."""
+        """The settings that decide the result of the pretext; methods with equal ones can share it."""
         return {}
 
     def _prepare(self, settings: Any, seed: int) -> Any:
-        """Build what ``_fit`` trains; what cannot be built is refused here, before anything is written."""
+        """Build what ``_fit`` trains; errors surface here, before anything is written."""
 
     @abstractmethod
     def _fit(self, data: Data, settings: Any, prepared: Any, context: Context) -> None:
@@ -118,11 +92,11 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
 
     @abstractmethod
     def _outputs(self, data: Data) -> Arrays:
-        """Features (n, D) and probabilities (n, K) of samples, part by part."""
+        """Features (n, D) and probabilities (n, K), chunk by chunk."""
 
     @abstractmethod
     def _state(self) -> dict[str, Tensor]:
-        """All that prediction needs."""
+        """All tensors that prediction needs."""
 
     @abstractmethod
     def _restore(self, tensors: dict[str, Tensor], settings: Any) -> None:
@@ -156,29 +130,29 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         Parameters
         ----------
         X : array (n, d), sparse matrix, tensor, memmap, images (n, h, w), (n, h, w, c) or (n, c, h, w), texts, Dataset
-            The samples, without labels. A list of strings is texts, or images of 32x32 pixels if all are image files.
-            If a data set brings unlabelled samples, the pretext learns from them too.
+            The samples, without labels. A list of strings is read as texts, or as images scaled to 32x32 pixels if all
+            are image files. The pretext also learns from a data set's extra unlabelled samples.
         y : ignored
-            There for scikit-learn.
+            Present for compatibility with scikit-learn.
         run : path
-            A folder in which to keep checkpoints, metrics, labels and the model, so that nothing is lost.
+            A folder for checkpoints, metrics, labels and the model, so that nothing is lost.
         resume : path
-            The folder of an interrupted run to go on with; where none was begun yet, one begins.
+            The folder of an interrupted run to continue; a new run starts if there is none.
         callback : callable
-            Called with a ``Progress`` after every step and epoch; ``lsdc.ProgressBar()`` shows them.
+            Called with a ``Progress`` after every step and epoch, e.g. ``lsdc.ProgressBar()``.
         monitor : callable
             The same, by its older name.
         """
         watch = callback or monitor or (lambda progress: None)
         before = dict(self.__dict__)
         try:
-            with plain_torch():
+            with default_modes():
                 self._fit_checked(X, run, resume, watch)
         except BaseException:  # a refused or interrupted fit leaves the estimator as it was
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
-        self.n_clusters = before["n_clusters"]  # "auto" stays as it was given; n_clusters_ is what was found
+        self.n_clusters = before["n_clusters"]  # parameters stay as given; n_clusters_ is what was found
         return self
 
     def _fit_checked(self, X: Any, run: Any, resume: Any, monitor: Callable[[Progress], None]) -> None:
@@ -190,8 +164,8 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         settings = self._resolve(data.spec.shape, len(data), sp.issparse(data.X))
         self.settings_, self._fitted = settings.model_dump(mode="json"), as_json(self.get_params())
         device, n_workers = devices.choose(self.device), int(self.n_workers)
-        folder = Run.of(run, resume) if parallel.rank() == 0 else None  # the first process keeps the run for all
-        seed = self._seed(folder.stored("seed") if folder and folder.resuming else None)
+        folder = Run.of(run, resume) if parallel.rank() == 0 else None  # the first process writes for all of them
+        seed = seed_of(self.random_state, folder.config("seed") if folder and folder.resuming else None)
         self.seed_ = int(parallel.say(str(seed).encode()))
         prepared = self._prepare(settings, self.seed_)
         with folder.alone() if folder else nullcontext():
@@ -203,10 +177,10 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             found = self._assigned(data)
             self.labels_, self.n_clusters_ = found.labels, found.n_clusters
             if not np.isfinite(found.confidence).all():
-                raise Diverged("the network ended with numbers that are not finite; try a smaller lr")
+                raise Diverged("the trained network returns NaN or infinite values; try a smaller lr")
             self._names = self._named(X)
             if folder:
-                # labels first: they fit on a disk that has no room for the model
+                # labels first: they may still fit on a disk without room for the model
                 ids = folder.ids or range(len(data))
                 folder.write_labels(ids, found.labels, found.confidence, found.more(), self._names)
                 self.save(folder.path / "model.safetensors")
@@ -214,35 +188,35 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             self._warn_of_empty_clusters()
 
     def _count_clusters(self, data: Data) -> None:
-        """Find ``n_clusters`` for the length of the fit; the first process counts for all."""
+        """Replace ``n_clusters="auto"`` during the fit; the first process counts for all of them."""
         if parallel.rank() == 0:
             self.suggestion_ = suggest(data)
             self.n_clusters = self.suggestion_.n_clusters
         self.n_clusters = int(parallel.say(str(self.n_clusters).encode()))
 
     def _named(self, X: Any) -> Names:
-        """Names for the clusters, of texts by their words, also where an encoder has made vectors of them."""
+        """Names for the clusters; those of texts come from their words, even if an encoder turned them into vectors."""
         given: Any = X.X if isinstance(X, Dataset) else X
         texts: Any = X.samples if isinstance(X, Dataset) else None
         if self.words_ is not None:
-            texts = given if are_texts(given) else sources.as_array(given)  # a column of a data frame
+            texts = given if are_texts(given) else sources.as_array(given)  # a data frame's column
         known = are_texts(texts)
         return name_clusters(texts, self.labels_, self.n_clusters_) if known else numbered(self.n_clusters_)
 
     @property
     def cluster_names_(self) -> list[str]:
-        """A short name for each cluster: of texts the words that set it apart, else its number."""
+        """A short name for each cluster: for texts the words that set it apart, otherwise its number."""
         check_is_fitted(self)
         return list(self._names.names)
 
     @property
     def cluster_terms_(self) -> list[list[str]]:
-        """The terms that set each cluster of texts apart, the strongest first."""
+        """The terms that set each cluster of texts apart, strongest first."""
         check_is_fitted(self)
         return [list(terms) for terms in self._names.terms]
 
     def _check_kind(self, data: Data) -> None:
-        """Refuse a kind of data that the method cannot take, and name those that can."""
+        """Refuse data of a kind that the method cannot handle, and name the methods that can."""
         vectors = "texts" if self.words_ else "sparse vectors" if sp.issparse(data.X) else "dense vectors"
         kind = "images" if data.spec.is_image else vectors
         if kind not in self.takes:
@@ -252,19 +226,16 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             raise Unsuitable(f"{self.method} takes {' and '.join(self.takes)}, not {kind}; methods that do: {others}")
 
     def _assigned(self, data: Data) -> Assigned:
-        """The best clusters of each sample; part by part, as K may be large.
+        """The best clusters of each sample, chunk by chunk, as K may be large.
 
-        Of features that are not finite the probability is none.
+        Samples whose features are not finite get a probability of NaN.
         """
-        parts = [best_two(p, np.isfinite(f).all(1)) for f, p in self._outputs(data)]
-        labels, confidence, second, runner_up, n_clusters = zip(*parts, strict=True)
-        first = np.concatenate(labels), np.concatenate(confidence)
-        return Assigned(*first, np.concatenate(second), np.concatenate(runner_up), n_clusters[0])
+        return joined([best_two(p, np.isfinite(f).all(1)) for f, p in self._outputs(data)])
 
     def _start(self, folder: Run, data: Data, more: Data | None) -> None:
-        """Make the run's folder, or check that it is of these settings and this data."""
+        """Create the run folder, or check that it belongs to these settings and this data."""
         check_names(self)
-        before = folder.stored("data") if folder.resuming else {}
+        before = folder.config("data") if folder.resuming else {}
         content = {"n": len(data), "shape": list(data.spec.shape), "digest": digest(data.X, data.spec.scale)}
         content |= {"pretext_n": len(more), "pretext_digest": digest(more.X)} if more else {}
         content |= {name: old for name, old in before.items() if same_data(old, str(content.get(name)))}
@@ -279,11 +250,11 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             warnings.warn(message, HealthWarning, stacklevel=4)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """The cluster of each sample, new ones too."""
+        """The cluster of each sample; works on new samples too."""
         check_is_fitted(self)
-        with plain_torch():
+        with default_modes():
             found = self._assigned(self._data(X, reset=False))
-        _check_result(found.confidence)
+        check_result(found.confidence)
         return found.labels
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
@@ -296,20 +267,20 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
 
     @property
     def _n_features_out(self) -> int:
-        """How many features ``transform`` gives: scikit-learn names the columns of data frames by it."""
+        """How many features ``transform`` returns; scikit-learn uses it to name the columns of data frames."""
         dtype = np.float32 if self.spec_.is_image else np.float64
         sample = Data(np.zeros((1, *self.spec_.shape), dtype), self.spec_)
         return int(next(iter(self._outputs(sample)))[0].shape[1])
 
     def _collected(self, X: Any, which: int) -> NDArray[np.float32]:
         check_is_fitted(self)
-        with plain_torch():
+        with default_modes():
             result = np.concatenate([outputs[which] for outputs in self._outputs(self._data(X, reset=False))])
-        _check_result(result)
+        check_result(result)
         return result
 
     def save(self, path: Path_) -> None:
-        """Write the fitted model as one safetensors file; ``lsdc.load`` gives the same predictions to the bit."""
+        """Write the fitted model to one safetensors file; ``lsdc.load`` restores it with bit-identical predictions."""
         check_is_fitted(self)
         write_model(self, path)
 
@@ -319,16 +290,16 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
     # ---- validation ---------------------------------------------------------------------------------------
 
     def _data(self, X: Any, reset: bool) -> Data:
-        """X checked and wrapped; with ``reset`` its shape and scaling become the model's."""
+        """X, checked and wrapped; with ``reset`` the model takes on its shape and scaling."""
         size = {} if reset or not self.spec_.is_image else {"image_size": self.spec_.shape[1]}
-        known = X.X if isinstance(X, Dataset) else None  # lines of a text file are texts, whatever they name
+        known = X.X if isinstance(X, Dataset) else None  # lines of a text file are texts, even if they look like paths
         units = X.scales if isinstance(X, Dataset) else ()
         X = known if are_texts(known) else sources.as_array(X if known is None else known, **size)
         words = are_texts(X)
         if reset:
             self.words_ = TfIdf.fit(X) if words else None
         elif words and self.words_ is None:
-            raise InputError(f"X is texts, but the model was fitted on samples of shape {self.spec_.shape}")
+            raise InputError(f"X contains texts, but the model was fitted on samples of shape {self.spec_.shape}")
         elif not words and self.words_ is not None:
             raise InputError("the model was fitted on texts; X must be a list of strings")
         if self.words_ is not None:
@@ -337,53 +308,16 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             X = sources.check_images(X)
             self.__dict__.pop("feature_names_in_", None)
         else:
-            X = self._vectors(X, reset)
+            X = check_vectors(self, X, reset)
         shape = sources.sample_shape(X)
         if reset:
             if X.shape[0] < 2:
                 raise InputError("X has 1 sample; clustering needs at least 2")
             self.n_features_in_ = int(np.prod(shape))
-            self.spec_ = sources.describe(X, units)
+            self.spec_ = sources.spec_of(X, units)
         elif shape != self.spec_.shape:
             raise InputError(f"X has samples of shape {shape}, but the model was fitted on {self.spec_.shape}")
         return Data(X, self.spec_)
-
-    def _vectors(self, X: Any, reset: bool) -> Any:
-        """Vectors by scikit-learn's rules, with the row named where a value is not finite."""
-        if not reset and self.spec_.is_image:
-            raise InputError(f"X has two dimensions, but the model was fitted on images of shape {self.spec_.shape}")
-        least = 2 if reset else 1
-        if getattr(X, "ndim", 2) == 1:
-            shapes = "(-1, 1) for a single feature, (1, -1) for a single sample"
-            raise InputError(f"X has one dimension. Expected 2D array, got 1D array. Reshape your data: {shapes}")
-        kinds = {getattr(kind, "kind", "") for kind in getattr(X, "dtypes", [getattr(X, "dtype", None)])}
-        if kinds & {"m", "M"}:
-            raise InputError("X holds dates or times; turn them into numbers first")
-        options: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": False, "ensure_min_samples": least}
-        try:
-            X = validate_data(self, X, reset=reset, **options)
-        except (ValueError, TypeError) as error:
-            message = " ".join(str(error).split())
-            kind = NotNumbers if isinstance(error, TypeError) else InputError
-            raise kind(message if message.startswith("X ") else f"X is not usable: {message}") from error
-        if X.dtype.kind not in "buif":
-            raise NotNumbers(f"X holds {X.dtype}; turn it into numbers first")
-        sources.check_finite(X)
-        if reset and hasattr(self, "feature_names_in_") and (said := drowned(self.feature_names_in_, X)):
-            warnings.warn(said, HealthWarning, stacklevel=5)
-        return X
-
-    def _seed(self, stored: Any) -> int:
-        """The whole number given as ``random_state``, else that of the run to resume, else one drawn from it."""
-        if isinstance(self.random_state, (int, np.integer)) and not isinstance(self.random_state, bool):
-            return int(self.random_state)
-        if isinstance(stored, int):
-            return stored
-        try:
-            return int(check_random_state(self.random_state).randint(2**31))
-        except ValueError:
-            message = f"random_state must be None, a whole number or a RandomState, got {self.random_state!r}"
-            raise InputError(message) from None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -391,19 +325,3 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
-
-
-def _check_result(result: NDArray[np.float32]) -> None:
-    """Refuse results, one row per sample, that are not finite."""
-    if not np.isfinite(result).all():
-        row = int(np.flatnonzero(~np.isfinite(result.reshape(len(result), -1)).all(1))[0])
-        raise InputError(f"X in row {row} (counting from 0), or the model, is so extreme that the result is infinite")
-
-
-def whole_number(name: str, value: Any, least: int = 1, most: int = 2**40) -> int:
-    """A count given as an argument, named if it is none."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, got {shown(value)}")
-    if value > most:
-        raise InputError(f"{name} must be at most {most}, got {shown(value)}")
-    return int(value)

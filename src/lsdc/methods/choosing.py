@@ -1,4 +1,4 @@
-"""How many clusters there are, from what needs no labels: communities, the eigengap, silhouettes, stability."""
+"""How many clusters there are, without labels: communities, the eigengap, silhouettes, stability."""
 
 import warnings
 from dataclasses import asdict, dataclass
@@ -22,34 +22,34 @@ from lsdc.nn.projection import projection
 from lsdc.training.rng import derive
 
 Features = NDArray[np.float32]
-AUTO = "auto"  # the n_clusters that asks for a suggestion
-LEAST = 20  # samples: fewer say nothing about clusters
-SAMPLES = 10_000  # looked at in all ...
-PART = 5_000  # ... at a time by communities, which all samples have a part in
-SOME = 1_500  # by K-means
+AUTO = "auto"  # n_clusters="auto" asks for a suggestion
+LEAST = 20  # samples; with fewer, clusters cannot be counted
+SAMPLES = 10_000  # looked at in total ...
+PART = 5_000  # ... at a time for communities, so that every one of them takes part
+SOME = 1_500  # for K-means
 REPEATS = 4
 MOST = 20  # clusters that K-means tries
 PIXELS = 50  # principal directions of images
-TOPICS = 20  # singular directions of sparse documents, as LSD-C has them
-FAR = 1.5  # times as many clusters, or a part of them: worth a word
+TOPICS = 20  # singular directions of sparse documents, as in LSD-C
+FAR = 1.5  # times too many or too few clusters: worth a warning
 COPY = 0.1  # of the usual distance to the nearest sample
 STABLE = 0.95  # agreement of K-means on two halves
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """What is to be said for ``n_clusters``: votes of the communities, and figures that are better if larger."""
+    """The evidence for ``n_clusters``: votes of the communities, and scores where larger is better."""
 
     n_clusters: int
     votes: int
     eigengap: float
-    silhouette: float | None  # one cluster has none
+    silhouette: float | None  # undefined for one cluster
     stability: float | None
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A number of clusters, how sure it is ("sure", "fairly sure" or "a guess"), and what speaks for which number."""
+    """A number of clusters, how sure it is ("sure", "fairly sure" or "a guess"), and the evidence for each number."""
 
     n_clusters: int
     sureness: str
@@ -65,14 +65,14 @@ class Suggestion:
         """One line for people."""
         low, high = min(self.signals["communities"]), max(self.signals["communities"])
         range_ = f", between {low} and {high} in parts of the data" if low < high else ""
-        what = "1 cluster: nothing parts the samples" if self.n_clusters == 1 else f"{self.n_clusters} clusters"
+        what = "1 cluster: nothing separates the samples" if self.n_clusters == 1 else f"{self.n_clusters} clusters"
         return f"{what} ({self.sureness}{range_})"
 
 
 def suggest(data: Data, seed: int = 0) -> Suggestion:
-    """How many clusters samples have, on the features that LSD-C would look at or cheap ones like them."""
+    """How many clusters there are, judged by the features that LSD-C would use or cheap ones like them."""
     if len(data) < LEAST:
-        raise InputError(f"X has {len(data)} samples, too few to count clusters in; say how many with n_clusters")
+        raise InputError(f"X has only {len(data)} samples, too few to count clusters; set n_clusters yourself")
     f, _ = features(data, seed)
     votes = [n_communities(part, derive(seed, "louvain", i)) for i, part in enumerate(_parts(f, seed))]
     some = _drawn(f, SOME, seed, "some")
@@ -93,18 +93,20 @@ def suggest(data: Data, seed: int = 0) -> Suggestion:
 
 
 def doubts(f: Features, n_clusters: int, seed: int = 0) -> list[str]:
-    """A line for people if the data supports far more or far fewer clusters than were asked for."""
+    """A line for the user if the data supports far more or far fewer clusters than requested."""
     found = n_communities(_drawn(f, PART // 2, seed, "doubts"), derive(seed, "louvain"))
     if n_clusters > FAR * found:
-        what = "nothing parts its samples" if found == 1 else f"it has about {found}, so some clusters share one"
-        return [f"too many? {n_clusters} clusters were asked of this data, but {what}; see lsdc suggest-k"]
+        what = "nothing separates the samples" if found == 1 else f"the data seems to have about {found}"
+        return [f"too many? you asked for {n_clusters} clusters, but {what}; see lsdc suggest-k"]
     if found > FAR * n_clusters + 1:
-        return [f"too few? {n_clusters} clusters were asked of this data, which has about {found}; see lsdc suggest-k"]
+        return [
+            f"too few? you asked for {n_clusters} clusters; the data seems to have about {found}; see lsdc suggest-k"
+        ]
     return []
 
 
 def near_duplicates(f: Features) -> list[tuple[int, int, float]]:
-    """Samples (i, j, distance) that are much nearer than usual; none in few dimensions, where chance does it."""
+    """Pairs (i, j, distance) much closer than usual; none in few dimensions, where that happens by chance."""
     found = nearest(torch.from_numpy(f), 2, "l2")
     _, dimensions = neighbour_graph(_drawn(f, SOME, 0, "dimensions"))
     d, j = found.distances[:, 0].numpy(), found.indices[:, 0].numpy()
@@ -116,9 +118,9 @@ def near_duplicates(f: Features) -> list[tuple[int, int, float]]:
 
 
 def features(data: Data, seed: int) -> tuple[Features, NDArray[np.int64]]:
-    """Where samples are compared: angles in leading directions of vectors, of documents, or pixels of images.
+    """Features to compare samples by: angles in leading directions of vectors or documents, pixels of images.
 
-    With them which samples these are: of large data a part.
+    Also returns which samples these are: large data is sampled.
     """
     rows = torch.from_numpy(np.sort(np.random.default_rng(derive(seed, "rows")).permutation(len(data))[:SAMPLES]))
     if sp.issparse(data.X):
@@ -142,14 +144,14 @@ def _drawn(f: Features, n: int, seed: int, *place: str | int) -> Features:
 
 
 def _parts(f: Features, seed: int) -> list[Features]:
-    """Random parts: what is found in all of them is no accident."""
+    """Random parts of the data: what shows up in all of them is not an accident."""
     return [_drawn(f, min(PART, max(LEAST, len(f) * 4 // 5)), seed, "part", i) for i in range(REPEATS)]
 
 
 def eigengaps(f: Features, most: int = MOST) -> NDArray[np.float64]:
     """Gaps after the first, second, ... eigenvalue of the graph's normalised Laplacian.
 
-    A dense solver: Lanczos sees the zero of many separate clusters once, and crawls where a shape is long and thin.
+    With a dense solver: Lanczos finds the repeated zero of separate clusters only once, and crawls on long thin shapes.
     """
     A, _ = neighbour_graph(f)
     most = min(most, len(f) - 3)
@@ -160,7 +162,7 @@ def eigengaps(f: Features, most: int = MOST) -> NDArray[np.float64]:
 
 
 def kmeans_scores(f: Features, seed: int) -> tuple[list[float], list[float]]:
-    """Silhouettes of K-means with 2, 3, ... clusters, and how far K-means on two halves of the samples agree."""
+    """Silhouettes of K-means with 2, 3, ... clusters, and how well K-means on two halves of the samples agree."""
     silhouettes, stabilities = [], []
     halves = f[::2], f[1::2]
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # copies of few samples
@@ -180,7 +182,7 @@ def _most_stable(stabilities: list[float]) -> int:
 
 
 def _sureness(chosen: int, signals: dict[str, list[int]]) -> str:
-    """By how far parts of the data, and the other signals, agree."""
+    """How sure a choice is, by how well parts of the data and the other signals agree."""
     votes = signals["communities"]
     others = [n for name, found in signals.items() if name != "communities" for n in found]
     if set(votes) == {chosen} and any(abs(n - chosen) <= chosen // 10 for n in others):

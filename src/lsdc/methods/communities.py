@@ -1,4 +1,4 @@
-"""Communities of a neighbour graph, and which of them are one: how many clusters samples support, without labels."""
+"""Communities of a neighbour graph, merged where they are one: how many clusters the data supports, without labels."""
 
 from itertools import combinations
 from typing import Any
@@ -13,19 +13,19 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from lsdc.functional import nearest
 
 Labels = NDArray[np.int64]
-NEIGHBOURS = 15  # with 10 a digit of two styles comes apart: digits have 13 communities, not 11
+NEIGHBOURS = 15  # with 10, digits written in two styles fall apart: digits have 13 communities, not 11
 SMALLEST = 0.01  # of the samples: smaller communities join the one they have most links with
 FEW_DIMENSIONS = 4.0
-# two communities are one if the cut between them is wider than this part of a cut through one of them
+# two communities are one if the cut between them is wider than this share of a cut through one of them
 SAME = {"few dimensions": 0.3, "many dimensions": 0.6}
 DENSE = 100  # nodes up to which all eigenvectors are found at once
 STEPS = 200  # of a walk, where Lanczos does not find its slowest mode in time: long thin shapes
 
 
 def neighbour_graph(f: NDArray[np.float32], k: int = NEIGHBOURS) -> tuple[Any, float]:
-    """The symmetric graph of the ``k`` nearest (mutual links weigh 1, others 1/2), and in how many dimensions it lies.
+    """The symmetric graph of the ``k`` nearest (mutual links weigh 1, others 1/2), and its intrinsic dimension.
 
-    These are counted from how distances to neighbours grow (Levina and Bickel's maximum likelihood).
+    The dimension follows from how distances to neighbours grow (Levina and Bickel's maximum likelihood).
     """
     n, k = len(f), min(k, len(f) - 1)
     found = nearest(torch.from_numpy(np.ascontiguousarray(f)), k, "l2")
@@ -48,14 +48,14 @@ def louvain(A: Any, rng: np.random.Generator) -> Labels:
 
 
 def between(A: Any, labels: Labels) -> Any:
-    """The links between communities, as a graph of these."""
+    """The graph of the communities, weighted by the links between them."""
     n = len(labels)
     member = sp.csr_matrix((np.ones(n), (np.arange(n), labels)), (n, int(labels.max()) + 1))
     return (member.T @ A @ member).tocsr()
 
 
 def _moved(A: Any, rng: np.random.Generator, most: int = 20) -> Labels:
-    """Rounds over all nodes in random order, each into the best community, until hardly any moves."""
+    """Move each node into its best community, in rounds of random order, until hardly any moves."""
     n, ends, others, weights = A.shape[0], A.indptr.tolist(), A.indices.tolist(), A.data.tolist()
     degree: list[float] = np.asarray(A.sum(1)).ravel().tolist()
     community, total, volume = list(range(n)), list(degree), max(sum(degree), 1e-12)
@@ -116,7 +116,7 @@ def narrowest(A: Any) -> float:
         A = A[inside][:, inside]
     n = A.shape[0]
     if n < NEIGHBOURS:
-        return 1.0  # too small to have parts
+        return 1.0  # too small to cut
     order = np.argsort(slowest_mode(A), kind="stable")
     place = np.empty(n, np.int64)
     place[order] = np.arange(n)
@@ -130,10 +130,10 @@ def narrowest(A: Any) -> float:
 
 
 class Merging:
-    """Communities that become one while the cut between two is about as wide as a cut through one of them.
+    """Merges two communities while the cut between them is about as wide as a cut through one of them.
 
-    The measure is the data's own. In few dimensions a cut gets narrower as clusters grow, so the larger of two is the
-    one to compare with; in many dimensions it does not, and the more compact one tells more.
+    The data sets its own yardstick. In few dimensions a cut gets narrower as clusters grow, so the larger of the two is
+    the one to compare with; in many dimensions it does not, and the more compact one is the better reference.
     """
 
     def __init__(self, A: Any, labels: Labels, dimensions: float) -> None:
@@ -145,7 +145,7 @@ class Merging:
         self.inside: dict[int, float] = {}
 
     def run(self) -> "Merging":
-        """Merge until all that are left are apart."""
+        """Merge until all remaining communities are separate."""
         self._absorb_small()
         while (closest := self.closest()) and closest[0] >= self.same:
             self._join(*closest[1:])
@@ -168,7 +168,7 @@ class Merging:
         return self.inside[c]
 
     def _absorb_small(self) -> None:
-        """Communities of a few samples are no clusters: they join another, or stay outside if nothing links them."""
+        """Merge communities too small to be clusters into others; those without links stay outside."""
         least = max(NEIGHBOURS, SMALLEST * len(self.labels))
         sizes = np.bincount(self.labels, minlength=len(self.links))
         while small := [c for c in self.alive if sizes[c] < least]:

@@ -1,4 +1,4 @@
-"""DAC: pairs that the network is sure of are labelled, and ever less sure ones as it learns."""
+"""DAC: labels the pairs the network is sure of, then less certain ones as it learns."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ class DACLoss(DeepObjective):
 
 
 class DAC(DeepEstimator):
-    """Clusters by labelling pairs of samples, from the most certain ones on.
+    """Deep adaptive clustering: labels pairs of samples, the most certain ones first.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class DAC(DeepEstimator):
     epochs : int or "auto"
         Passes over the data; the thresholds move with them.
     n_init, batch_size, lr, random_state, device, n_workers
-        As those of ``LSDC``.
+        As for ``LSDC``.
 
     Attributes
     ----------

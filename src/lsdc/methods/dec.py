@@ -24,7 +24,7 @@ CHANGED = 1e-3  # the training ends when fewer samples than this share change th
 
 
 class DECNetwork(nn.Module):
-    """Codes ``z``, and ``q`` by their distances from the centres; the decoder gives samples back."""
+    """Codes ``z``, and ``q`` from their distances to the centres; the decoder reconstructs samples."""
 
     def __init__(self, backbone: Backbone, n_clusters: int) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class DECNetwork(nn.Module):
 
 
 class DECLoss(DeepObjective):
-    """KL(P || Q) with P of all samples, held fixed for an epoch."""
+    """KL(P || Q), with P computed from all samples and held fixed for an epoch."""
 
     network: DECNetwork
 
@@ -55,7 +55,7 @@ class DECLoss(DeepObjective):
         self.network.centres.data.copy_(torch.from_numpy(lloyd.cluster_centers_))
 
     def prepare(self, history: list[Record]) -> bool:
-        """P from Q of all samples; done if hardly any of them has changed its cluster since the last time."""
+        """Compute P from Q of all samples; done if hardly any sample has changed its cluster since the last time."""
         _, q = self.encoded()
         labels = q.argmax(1)
         self.kept.changed = (labels != self.kept.assigned).float().mean()
@@ -74,7 +74,7 @@ class DECLoss(DeepObjective):
 
 
 class DEC(AutoencoderEstimator):
-    """Clusters of an autoencoder's codes, refined by learning from confident assignments.
+    """Deep embedded clustering: an autoencoder's codes, refined by learning from confident assignments.
 
     The code is pretrained layer by layer, the centres start from K-means and are trained with the encoder.
 
@@ -87,9 +87,9 @@ class DEC(AutoencoderEstimator):
     pretext_plan : dict or None
         Changes to the pretraining, e.g. ``{"epochs": 20}``; the layers are trained one by one in its first half.
     epochs : int or "auto"
-        Most passes over the data; it ends when fewer than 0.1 % of the samples change their cluster.
+        At most this many passes over the data; training ends once fewer than 0.1 % of the samples change their cluster.
     n_init, batch_size, lr, random_state, device, n_workers
-        As those of ``LSDC``.
+        As for ``LSDC``.
 
     Attributes
     ----------

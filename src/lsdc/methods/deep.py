@@ -1,7 +1,6 @@
-"""What a deep method is: a network trained by the one loop, first on a pretext, then on the method's own objective."""
+"""The base of deep methods: a network trained by the one loop, first on a pretext, then on the method's objective."""
 
-import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import nullcontext
 from copy import deepcopy
@@ -9,102 +8,40 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
-import numpy as np
 import torch
-from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
-from lsdc import parallel
 from lsdc.data.augment import AUGMENTATIONS, Views, build_views
-from lsdc.data.sampler import Batch
 from lsdc.data.sources import Data
-from lsdc.errors import InputError, unknown
+from lsdc.errors import InputError
 from lsdc.methods.base import Arrays, Estimator
+from lsdc.methods.objective import CHUNK, DeepObjective, assigned, confidence, encode
 from lsdc.methods.saving import as_json, load_tensors
+from lsdc.methods.settings import (
+    UNFIT,
+    Settings,
+    common_defaults,
+    epochs_for,
+    is_auto,
+    is_own,
+    known_name,
+    pretext_plan,
+)
 from lsdc.nn.backbone import Backbone
-from lsdc.nn.network import BACKBONES, FITTED, auto_backbone, seeded
+from lsdc.nn.network import BACKBONES, FITTED, seeded
 from lsdc.pretext import PRETEXTS
 from lsdc.runs.folder import Run
 from lsdc.training import device as devices
-from lsdc.training.health import Record, examine
+from lsdc.training.health import Record
 from lsdc.training.loop import Context, Objective, train
-from lsdc.training.plan import Frozen, Plan, validated
+from lsdc.training.plan import Plan, validated
 from lsdc.training.rng import derive
 
-CHUNK = 1024  # samples encoded in one go by a process
-UNFIT = {
-    "images": FITTED,
-    "vectors": ("resnet18", "vgg4", "vgg6", "ricap", "cutmix"),
-}  # parts, by kind of data
-PRETEXT_PLAN = {"optimizer": "adam", "lr": 1e-3, "weight_decay": 0.0, "schedule": "cosine"}
-
-
-class Settings(Frozen):
-    """Everything that decides a fit. Parts given as functions appear by their names."""
-
-    n_clusters: PositiveInt
-    n_init: int = Field(1, ge=1, le=10_000)
-    backbone: str
-    width: float = Field(gt=0, le=16)
-    n_frozen: NonNegativeInt = 0
-    augment: str
-    pretext: str
-    pretext_plan: Plan
-    plan: Plan
-
-
-class DeepObjective(ABC):
-    """What a clustering stage minimises; what it keeps of all samples are buffers, so that it is checkpointed."""
-
-    parts: ClassVar[tuple[str, ...]] = ()  # those of the estimator that the constructor is given, by name
-    name = "clustering"
-
-    def __init__(self, network: Any, views: Views, settings: Any, data: Data, context: Context) -> None:
-        self.network, self.views, self.settings = network, views, settings
-        self.data, self.context = data, context
-        self.kept: Any = nn.Module()
-        self.module: nn.Module = nn.ModuleDict({"network": network, "kept": self.kept})
-
-    def keep(self, **tensors: Tensor) -> None:
-        """Buffers, the same on all processes."""
-        for name, tensor in tensors.items():
-            self.kept.register_buffer(name, tensor)
-
-    def rows(self, name: str, batch: Batch) -> Tensor:
-        """The rows of a buffer that belong to the samples ``batch.x``."""
-        buffer: Tensor = getattr(self.kept, name)
-        return buffer[parallel.own(batch.indices, len(batch.indices)).to(buffer.device)]
-
-    def encoded(self) -> tuple[Tensor, Tensor]:
-        """Features and probabilities of all samples, with the network as it is now."""
-        chunks = encode(self.network, self.views, self.data, self.context.device)
-        f, p = (torch.from_numpy(np.concatenate(arrays)) for arrays in zip(*chunks, strict=True))
-        return f.to(self.context.device), p.to(self.context.device)
-
-    def inputs(self) -> Tensor:
-        """All samples as the network is shown them plainly, flattened."""
-        return torch.cat([self.views.plain(x).flatten(1) for x in self.data.chunks()]).to(self.context.device)
-
-    def start(self) -> None:  # noqa: B027, a hook
-        """Where the clusters begin, by what the pretext has learned; a checkpoint of the stage brings its own."""
-
-    def prepare(self, history: list[Record]) -> bool:
-        """What an epoch needs of all samples (see ``training.loop.train``); True if the stage is done."""
-        return False
-
-    @abstractmethod
-    def losses(self, batch: Batch) -> dict[str, Tensor]:
-        """``loss``, ``shares`` of the clusters, and whatever else is worth a mean over the epoch."""
-
-    def summary(self, record: Record, history: list[Record]) -> Record:
-        return examine(record, history, self.settings.plan.epochs)
-
-    def finish(self, history: list[Record]) -> None:  # noqa: B027, a hook
-        """What is left to do after the training, if anything."""
+__all__ = ["CHUNK", "UNFIT", "DeepEstimator", "DeepObjective", "Settings", "assigned", "is_auto"]  # all a method needs
 
 
 class Prepared(NamedTuple):
-    """What a fit trains, built once and before anything is written."""
+    """What a fit trains, built once, before anything is written."""
 
     network: Any
     views: Views
@@ -195,19 +132,12 @@ class DeepEstimator(Estimator):
         if is_auto(values["epochs"]):
             chosen["epochs"] = self._epochs(n, batch_size, values)
         values["plan"] = validated(Plan, chosen)
-        values["pretext_plan"] = self._resolve_pretext_plan(n, values.get("pretext_batch", batch_size), values)
+        values["pretext_plan"] = pretext_plan(n, values.get("pretext_batch", batch_size), values)
         return validated(self.settings, {name: values[name] for name in self.settings.model_fields if name in values})
-
-    def _resolve_pretext_plan(self, n: int, batch_size: int, values: dict[str, Any]) -> Plan:
-        changes = values["pretext_plan"] or {}
-        if not isinstance(changes, dict):
-            raise InputError(f"pretext_plan must be a dict such as {{'epochs': 20}}, got {changes!r}")
-        epochs = epochs_for(values["pretext_steps"], n, batch_size, values["pretext_least"])
-        return validated(Plan, {**PRETEXT_PLAN, "epochs": epochs, "batch_size": batch_size, **changes}, "pretext_plan.")
 
     @classmethod
     def _check_parts(cls, names: Mapping[str, Any], shape: tuple[int, ...]) -> None:
-        """Refuse names that stand for nothing, and parts made for images where there are vectors or the reverse."""
+        """Refuse unknown names, and parts for images on vectors or the reverse."""
         kind, other = ("images", "vectors") if len(shape) == 3 else ("vectors", "images")
         for part, table in cls.parts.items():
             if not is_own(names[part]):
@@ -234,15 +164,15 @@ class DeepEstimator(Estimator):
         for value in (given, known):
             if is_own(value):
                 raise InputError(
-                    f"{name} {value!r} is the name of a function of your own, which no file holds; "
-                    f"give it again: {name}=that function"
+                    f"{name} {value!r} is a function of your own, which a file cannot hold; "
+                    f"pass it again: {name}=that function"
                 )
         return known
 
     # ---- building, fitting and predicting -----------------------------------------------------------------
 
     def _build(self, settings: Any, seed: int) -> tuple[Any, Views]:
-        """The network with seeded weights, and how samples are shown to it."""
+        """The network with seeded weights, and the views it sees."""
         part = self._part("backbone", settings)
         views = self._build_views(settings)
         build = part if callable(part) else BACKBONES[part]
@@ -270,7 +200,7 @@ class DeepEstimator(Estimator):
     def _cluster(
         self, network: Any, views: Views, settings: Any, data: Data, context: Context
     ) -> tuple[Any, list[Record]]:
-        """Train the method's objective from ``n_init`` starts that share the pretext; the best network is kept."""
+        """Train the objective from ``n_init`` starts that share the pretext, and keep the best network."""
         if settings.n_init == 1:
             return network, self._train(network, views, settings, data, context)[1]
         shared = self.pretrained if settings.pretext != "none" else ()
@@ -304,7 +234,7 @@ class DeepEstimator(Estimator):
         return objective, history
 
     def after_pretext(self, run: Run) -> Self | None:
-        """A copy with the backbone as the pretext of its run left it, to see what the clustering added."""
+        """A copy with the backbone as its run's pretext left it, to see what the clustering added."""
         checkpoint = run.read_checkpoint("pretext")
         if checkpoint is None:
             return None
@@ -323,74 +253,7 @@ class DeepEstimator(Estimator):
 
     def _restore(self, tensors: dict[str, Tensor], settings: Any) -> None:
         own = any(callable(getattr(self, name, None)) for name in self.parts)
-        with nullcontext() if own else torch.device("meta"):  # no memory for sizes that only a file claims
+        with nullcontext() if own else torch.device("meta"):  # no memory for sizes that a file merely claims
             self.network_, self._views = self._build(settings, 0)
         load_tensors(self.network_, tensors)
         self.network_.eval()
-
-
-def common_defaults(shape: tuple[int, ...]) -> dict[str, Any]:
-    """What "auto" means where a method does not say otherwise."""
-    grey_or_colour = "affine" if shape[0] == 1 else "crop-flip"  # small movements; shifts and mirrors
-    return {
-        "backbone": auto_backbone(shape),
-        "width": 0.25,
-        "augment": grey_or_colour if len(shape) == 3 else "noise",
-        "n_init": 1,
-        "pretext": "none",
-        "pretext_steps": 700,
-        "pretext_least": 10,
-        "optimizer": "adam",
-        "weight_decay": 0.0,
-        "schedule": "cosine",
-    }
-
-
-def is_auto(value: Any) -> bool:
-    """Whether a parameter is left to the method."""
-    return isinstance(value, str) and value == "auto"
-
-
-def is_own(value: Any) -> bool:
-    """Whether a name is that of a function that was given for a part (see ``as_json``)."""
-    return isinstance(value, str) and ":" in value
-
-
-def known_name(kind: str, value: Any, table: Mapping[str, Any]) -> None:
-    """Refuse a part of an unknown name."""
-    if not isinstance(value, str) or value not in table:
-        raise unknown(kind, value, table)
-
-
-def epochs_for(steps: int, n: int, batch_size: int, least: int = 10) -> int:
-    """Epochs enough for a number of steps, and never fewer than ``least``."""
-    return max(least, math.ceil(steps / max(n // batch_size, 1)))
-
-
-def confidence(objective: DeepObjective, history: list[Record]) -> list[float]:
-    """What tells good starts from bad ones without labels: the share of confident samples; if equal, the lower loss."""
-    _, p = objective.encoded()
-    confident = assigned(p)["confident"].cpu()
-    score = torch.stack([confident, torch.tensor(-history[-1]["loss"] if history else 0.0)])
-    parallel.spread([score])  # rounding must not part the processes
-    found: list[float] = score.tolist()
-    return found
-
-
-@torch.no_grad()
-def assigned(p: Tensor) -> dict[str, Tensor]:
-    """What the health checks look at, from the probabilities of a whole batch: cluster shares and confidence."""
-    confidence, cluster = p.max(1)
-    shares = torch.bincount(cluster, minlength=p.shape[1]) / len(p)
-    return {"shares": shares, "confident": (confidence > 0.9).float().mean()}
-
-
-def encode(network: nn.Module, views: Views, data: Data, device: torch.device) -> Arrays:
-    """Features and probabilities of all samples, chunk by chunk, in evaluation mode; processes share the work."""
-    devices.place(network, device).eval()
-    for block in torch.split(torch.arange(len(data)), CHUNK * parallel.size()):
-        x = data.batch(parallel.own(block, len(block)))
-        with torch.no_grad():
-            output = network(views.plain(devices.move(x, device)))
-        f, p = (parallel.gather(values, len(block)) for values in (output.f, output.p))
-        yield f.cpu().numpy(), p.cpu().numpy()

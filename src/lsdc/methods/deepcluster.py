@@ -1,4 +1,4 @@
-"""DeepCluster: K-means labels the features before every epoch, and the network learns to tell the clusters apart."""
+"""DeepCluster: K-means labels the features before every epoch, and the network learns to predict these labels."""
 
 from functools import partial
 from typing import Any
@@ -63,7 +63,7 @@ class DeepClusterLoss(DeepObjective):
         self.keep(labels=torch.full((len(data),), -1), agreement=torch.zeros(()))
 
     def prepare(self, history: list[Record]) -> bool:
-        """New labels, their agreement with the last ones, and a classifier that knows nothing yet."""
+        """Compute new labels and their agreement with the last ones, and reset the classifier."""
         labels = self.cluster(len(history))
         self.kept.agreement.fill_(nmi(self.kept.labels.cpu().numpy(), labels.cpu().numpy()))
         self.kept.labels = labels
@@ -102,9 +102,9 @@ class DeepClusterLoss(DeepObjective):
 
 
 class DeepCluster(DeepEstimator):
-    """Clusters by K-means on features that are trained to predict the K-means clusters of the epoch before.
+    """K-means on features that are trained to predict the clusters of the previous K-means.
 
-    ``agreement`` in the records, of an epoch's clusters with those before (NMI), says whether it settles.
+    ``agreement`` in the records, the NMI of an epoch's clusters with the previous ones, shows whether it settles.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class DeepCluster(DeepEstimator):
     epochs : int or "auto"
         Passes over the data, each with new labels.
     n_init, batch_size, lr, random_state, device, n_workers
-        As those of ``LSDC``.
+        As for ``LSDC``.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""FINCH: first neighbours linked, clusters replaced by their means, until one is left. No training, no parameters."""
+"""FINCH: link first neighbours, replace clusters by their means, repeat until one is left. No training."""
 
 from typing import Any, Literal
 
@@ -27,20 +27,20 @@ class Settings(Frozen):
 
 
 class FINCH(Estimator):
-    """Clusters by first neighbours, in a hierarchy that needs no number of clusters and no threshold.
+    """Clustering by first neighbours: a hierarchy that needs neither a number of clusters nor a threshold.
 
-    New samples join the cluster of the nearest training sample, so the model keeps all of them, and its file too.
+    New samples join the cluster of the nearest training sample, so the model and its file contain all of them.
 
     Parameters
     ----------
     n_clusters : int or None
-        The number of clusters K: the coarsest partition with at least K is merged on, the closest pair first. Without
-        it the partition is taken beyond which merging would have to reach farthest, compared with how far its own
+        The number of clusters K: the coarsest partition with at least K is merged further, closest pair first. Without
+        it, FINCH picks the partition after which merging would have to reach farthest, compared with how far its own
         clusters reached.
     metric : {"cosine", "l2"}
-        How samples and means are compared; angles are seen from the mean of dense vectors, from zero else.
+        How samples and means are compared; angles are measured from the mean of dense vectors, otherwise from zero.
     random_state : int, RandomState or None
-        Accepted as for every method; nothing is random here.
+        Accepted for consistency; nothing is random here.
     device : {"auto", "cpu", "cuda"}
         Where to compute.
 
@@ -49,10 +49,9 @@ class FINCH(Estimator):
     labels_ : array (n,)
         The cluster of each sample of X.
     n_clusters_ : int
-        How many there are.
+        The number of clusters found.
     partitions_ : list of arrays (n,)
-        The whole hierarchy: every cluster of a partition is a union of clusters of the one before it. The finest is
-        first, a single cluster last.
+        The whole hierarchy, finest first: every cluster of a partition is a union of clusters of the one before it.
     """
 
     method = "finch"
@@ -74,7 +73,7 @@ class FINCH(Estimator):
         return settings
 
     def _fit(self, data: Data, settings: Settings, prepared: None, context: Context) -> None:
-        self._samples = torch.cat([x.flatten(1) for x in data.chunks()])  # to the bit what prediction will see
+        self._samples = torch.cat([x.flatten(1) for x in data.chunks()])  # bit for bit what prediction will see
         f = self._samples.to(context.device)
         partitions = finch_partitions(f, settings.metric)
         if settings.n_clusters is None:
@@ -86,7 +85,7 @@ class FINCH(Estimator):
         self.history_ = []
 
     def _outputs(self, data: Data) -> Arrays:
-        """Features are the scaled inputs; probabilities are 0 and 1, as first neighbours know no degrees."""
+        """Features are the scaled inputs; probabilities are 0 or 1, as first neighbours have no degrees."""
         device = devices.choose(self.device)
         samples, n_clusters = self._samples.to(device), int(self._clusters.max()) + 1
         for x in data.chunks():
@@ -107,6 +106,6 @@ class FINCH(Estimator):
         }
         check_tensors(tensors, wanted)
         if tensors["clusters"].min() < 0 or int(tensors["clusters"].max()) + 1 != self.n_clusters_:
-            raise InputError("the clusters of the samples are impossible")
+            raise InputError("the clusters of the samples are invalid")
         self._samples, self._clusters = tensors["samples"], tensors["clusters"]
         self.partitions_ = list(tensors["partitions"].numpy())

@@ -12,8 +12,19 @@ from lsdc.data.sampler import Batch, draw
 from lsdc.data.sources import Data
 from lsdc.functional import nearest, pair_likelihood, walk
 from lsdc.methods.deep import CHUNK, assigned
-from lsdc.methods.graph import CLASSIFIERS, REMEDIES, SAMPLES, ClassifierTraining, Fixed, Pairs, agreed, sample, starts
-from lsdc.nn.classifiers import FORMS, GAIN, IMAGE_FORMS, Axes, Classifiers, Forms, principal_axes
+from lsdc.methods.graph import (
+    CLASSIFIERS,
+    LATER,
+    REMEDIES,
+    SAMPLES,
+    ClassifierTraining,
+    Fixed,
+    Pairs,
+    agreed,
+    sample,
+    starts,
+)
+from lsdc.nn.classifiers import FORMS, GAIN, IMAGE_FORMS, WRONG, Axes, Classifiers, Forms, principal_axes
 from lsdc.nn.network import Network
 from lsdc.training import device as devices
 from lsdc.training.health import Record, examine
@@ -23,7 +34,7 @@ from lsdc.training.rng import derive, rows_generator
 N_VIEWS = 4  # of an image, for classifiers on features that stay as they are
 NETWORK_STEPS = 150  # of the network on one graph, which is then made anew
 LEAST_EPOCHS = 4
-PASSES = 2  # how often each sample of large data begins a walk, on average
+PASSES = 6  # how often each sample of large data begins a walk, on average
 
 
 def network_epochs(n: int, batch_size: int) -> int:
@@ -101,7 +112,8 @@ class Encoder:
 class NetworkTraining:
     """Network and classifiers together, on views of samples that walks join; the graph is renewed every epoch.
 
-    All classifiers teach the network, so that none of them decides alone what its features become.
+    All classifiers teach the network, so that none of them decides alone what its features become. Walks bring samples
+    of a group together; as they have, more and more pairs are two views of one image, which know of no wrong neighbour.
     """
 
     name = "clustering"
@@ -131,19 +143,20 @@ class NetworkTraining:
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         most, n = self.settings.walk, len(batch.indices)
         rows, device = len(batch.x), self.kept.sample.device
-        u = draw(torch.rand, (rows, 2 + most), batch.rng).to(device)
+        u = draw(torch.rand, (rows, 3 + most), batch.rng).to(device)
         i = (u[:, -1] * len(self.kept.sample)).long()
         j = walk(self.kept.neighbours, i, u[:, : 1 + most])
+        j = torch.where(u[:, -2] < batch.done, i, j)  # two views of one image are always a right pair
         x = torch.cat([self.encoder.seen(self.kept.sample[ends], batch.rng) for ends in (i, j)])
         f = self.module["norm"](self.module["backbone"](x))
         p, q = torch.split(self.classifiers(f), rows, dim=1)
         mean = parallel.mean(((p + q) / 2).mean(1, keepdim=True).detach(), rows, n)
-        loss = parallel.mean(-pair_likelihood(p, q, mean, FORMS[0][0]).mean(), rows, n)
+        loss = parallel.mean(-pair_likelihood(p, q, mean, wrong=WRONG).mean(), rows, n)
         both = parallel.gather(((p + q) / 2)[self.classifiers.best].detach(), n)
         return {"loss": loss, **assigned(both)}
 
     def summary(self, record: Record, history: list[Record]) -> Record:
-        return examine(record, history, self.settings.plan.epochs, REMEDIES)
+        return examine(record, history, LATER, REMEDIES)  # clusters that classifiers lack here are found afterwards
 
 
 def fit_images(network: Network, views: Views, data: Data, settings: Any, context: Context) -> list[Record]:

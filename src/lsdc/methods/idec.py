@@ -1,4 +1,4 @@
-"""IDEC: DEC that keeps the decoder, so that codes cannot forget what they are codes of (Guo, Gao, Liu, Yin 2017)."""
+"""IDEC: DEC that keeps training the decoder, so that codes still describe their samples (Guo et al. 2017)."""
 
 from typing import Any
 
@@ -24,17 +24,17 @@ class IDECLoss(DECLoss):
 
 
 class IDEC(AutoencoderEstimator):
-    """Clusters of an autoencoder's codes, refined while the samples can still be rebuilt from them.
+    """Improved DEC: an autoencoder's codes, refined while they still reconstruct the samples.
 
     Parameters
     ----------
     n_clusters, n_init, width, pretext_plan, epochs, batch_size, lr, random_state, device, n_workers
-        As those of ``DEC``.
+        As for ``DEC``.
 
     Attributes
     ----------
     labels_, history_, network_
-        As those of ``DEC``; ``rebuilt`` in a record is the reconstruction's mean squared error.
+        As for ``DEC``; ``rebuilt`` in a record is the mean squared error of the reconstruction.
     """
 
     method = "idec"

@@ -1,4 +1,4 @@
-"""IIC: two views of a sample should tell as much about each other's cluster as they can."""
+"""IIC: maximise the mutual information between the clusters of two views of a sample."""
 
 from collections.abc import Callable
 from functools import partial
@@ -39,7 +39,7 @@ class IICLoss(DeepObjective):
         return {"loss": losses.mean(), "main" if is_main else "over": losses, **shown}
 
     def prepare(self, history: list[Record]) -> bool:
-        """Let the head with the lowest loss of the last main epoch predict: no label is needed to choose it."""
+        """Let the head with the lowest loss in the last main epoch predict; choosing it needs no labels."""
         records = [record["main"] for record in history if "main" in record]
         if records:
             self.network.head.best.fill_(int(np.argmin(records[-1])))  # type: ignore[operator]
@@ -50,7 +50,7 @@ class IICLoss(DeepObjective):
 
 
 class IIC(DeepEstimator):
-    """Clusters by the mutual information between the predictions of two views.
+    """Invariant information clustering: maximises the mutual information between the predictions of two views.
 
     Parameters
     ----------
@@ -61,13 +61,13 @@ class IIC(DeepEstimator):
     width : float or "auto"
         Multiplies the network's channels.
     augment : {"auto", "affine", "crop", "crop-flip", "colour", "window", "noise", "dropout", "none"} or callable
-        How the second view is made; all that this method knows of what belongs together is in it.
+        How the second view is made; it is all the method knows about what belongs together.
     pretext, pretext_plan
         Self-supervised pretraining, none by default, and changes to its training.
     epochs : int or "auto"
-        Passes over the data, by turns for the one and the other kind of heads.
+        Passes over the data, alternating between the two kinds of heads.
     n_init, batch_size, lr, random_state, device, n_workers
-        As those of ``LSDC``.
+        As for ``LSDC``.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class IIC(DeepEstimator):
         return {**network, "lr": 1e-3, "batch_size": 256, "steps": 350, "least": 16}
 
     def _build_views(self, settings: Settings) -> Views:
-        """Colour images are shown by their edges, so that colour alone makes no cluster."""
+        """Show colour images by their edges, so that colour alone does not make a cluster."""
         views = super()._build_views(settings)
         if len(views.shape) == 1 or views.shape[0] == 1:
             return views

@@ -1,4 +1,4 @@
-"""IMSAT: predictions that say much about the samples and do not change where the network is pushed hardest."""
+"""IMSAT: predictions that are informative about the samples and robust to the worst small perturbations."""
 
 from typing import Any
 
@@ -16,8 +16,8 @@ from lsdc.nn.norm import frozen_statistics
 from lsdc.parallel import gather, mean
 from lsdc.training.loop import Context
 
-WEIGHT = 0.1  # lambda: of the information against the smoothness
-FIRST = 4.0  # radii long is the random step: as far as that neighbour, as the authors' 10 is for their images
+WEIGHT = 0.1  # lambda: weight of the information against the smoothness
+FIRST = 4.0  # length of the random step in radii: as far as that neighbour, like the authors' 10 on their images
 NEIGHBOUR = 10  # the radius of a sample is a quarter of the distance to this neighbour
 
 
@@ -46,7 +46,7 @@ class IMSATLoss(DeepObjective):
 
 
 class IMSAT(DeepEstimator):
-    """Clusters by information maximisation with virtual adversarial training.
+    """Information maximising self-augmented training, with virtual adversarial perturbations.
 
     Parameters
     ----------
@@ -57,13 +57,13 @@ class IMSAT(DeepEstimator):
     width : float or "auto"
         Multiplies the network's layers.
     augment : {"auto", "none", "affine", ...} or callable
-        How samples are shown; "auto" is as they are, as the perturbations are the augmentation.
+        How samples are augmented; "auto" is "none", as the perturbations take this role.
     pretext, pretext_plan
         Self-supervised pretraining, none by default, and changes to its training.
     epochs : int or "auto"
         Passes over the data.
     n_init, batch_size, lr, random_state, device, n_workers
-        As those of ``LSDC``.
+        As for ``LSDC``.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""JULE: merging clusters and learning features take turns, so that each helps the other."""
+"""JULE: alternates between merging clusters and learning features, so that each helps the other."""
 
 import math
 from typing import Any
@@ -50,18 +50,18 @@ class JULENetwork(nn.Module):
 
 
 def first_features(inputs: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Images of mean zero and unit length, else those of little contrast are near all others; vectors as they are."""
+    """Images with mean zero and unit length, or those of low contrast would be near all others; vectors unchanged."""
     return F.normalize(inputs - inputs.mean(1, keepdim=True), dim=1) if len(shape) == 3 else inputs
 
 
 def first_clusters(f: Tensor, least: int) -> Tensor:
-    """Samples linked with their first neighbours; every sample for itself where that leaves too few clusters."""
+    """Samples linked with their first neighbours, or every sample by itself if that leaves too few clusters."""
     labels = linked(first_neighbours(f, "l2").indices)
     return labels if int(labels.max()) + 1 >= least else torch.arange(len(f), device=f.device)
 
 
 def merged(f: Tensor, labels: Tensor, n_clusters: int, last: bool) -> Tensor:
-    """Clusters merged by the links of the neighbour graph of the features; the last ones must be alive."""
+    """Clusters merged along the neighbour graph of the features; after the last merge all must be alive."""
     least = ALIVE * len(f) / n_clusters if last else 0
     return merge_clusters(sparse_affinity(f), labels, n_clusters, least=least)
 
@@ -78,7 +78,7 @@ class JULELoss(DeepObjective):
         self.keep(labels=torch.arange(len(data)), clusters=torch.tensor(float(len(data))))
 
     def prepare(self, history: list[Record]) -> bool:
-        """At the start of a period, merge clusters by the features as they are now; the first time by the inputs."""
+        """At the start of a period, merge clusters by the current features, the first time by the inputs."""
         if len(history) % self.period == 0:
             f = self.encoded()[0] if history else first_features(self.inputs(), self.views.shape)
             labels = self.kept.labels if history else first_clusters(f, self.settings.n_clusters)
@@ -88,7 +88,7 @@ class JULELoss(DeepObjective):
         return False
 
     def finish(self, history: list[Record]) -> None:
-        """Centres of the last clusters, merged on if there are still too many."""
+        """Set the centres of the last clusters, merged further if there are still too many."""
         f, _ = self.encoded()
         self.network.centres.move_to(f, merged(f, self.kept.labels, self.settings.n_clusters, last=True))
 
@@ -107,7 +107,7 @@ class JULELoss(DeepObjective):
 
 
 class JULE(DeepEstimator):
-    """Clusters by agglomeration on features that learn from the clusters.
+    """Joint unsupervised learning: agglomerative clustering on features that learn from the clusters.
 
     Parameters
     ----------
@@ -118,13 +118,13 @@ class JULE(DeepEstimator):
     width : float or "auto"
         Multiplies the network's channels.
     augment : {"auto", "none", "affine", ...} or callable
-        How samples are shown in training; "auto" is as they are.
+        How samples are augmented in training; "auto" is "none".
     pretext, pretext_plan
         Self-supervised pretraining, none by default, and changes to its training.
     epochs : int or "auto"
-        Passes over the data, in as many periods as merging 90 % of the clusters at a time takes.
+        Passes over the data, divided into as many periods as it takes to merge 90 % of the clusters at a time.
     n_init, batch_size, lr, random_state, device, n_workers
-        As those of ``LSDC``.
+        As for ``LSDC``.
 
     Attributes
     ----------

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from lsdc.data.sources import Data, flat
 from lsdc.errors import InputError
-from lsdc.methods.base import Arrays, Estimator, whole_number
+from lsdc.methods.base import Arrays, Estimator
 from lsdc.methods.saving import check_tensors
+from lsdc.methods.validation import whole_number
 from lsdc.nn.centres import centre_logits
 from lsdc.training.loop import Context
 from lsdc.training.plan import Frozen
@@ -26,7 +27,7 @@ class Settings(Frozen):
 
 
 class KMeans(Estimator):
-    """The baseline of every table: K centres, each sample with the nearest.
+    """K-means, the baseline of every table: each sample belongs to the nearest of K centres.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ class KMeans(Estimator):
     random_state : int, RandomState or None
         The same number gives the same labels.
     device : str
-        Accepted as for every method; K-means runs on the CPU.
+        Accepted for consistency; K-means runs on the CPU.
 
     Attributes
     ----------
@@ -48,7 +49,7 @@ class KMeans(Estimator):
     cluster_centers_ : array (n_clusters, d)
         The centres, in units of the scaled data.
     variance_ : float
-        That of the samples around their centres, a value; probabilities follow from it.
+        The mean variance of the samples around their centres; probabilities follow from it.
     """
 
     method = "kmeans"
@@ -76,7 +77,7 @@ class KMeans(Estimator):
         self.history_ = []
 
     def _outputs(self, data: Data) -> Arrays:
-        """Features are the scaled inputs; probabilities those of equal round Gaussians at the centres."""
+        """Features are the scaled inputs; probabilities are those of equal round Gaussians at the centres."""
         centres = torch.from_numpy(self.cluster_centers_)
         for x in data.chunks():
             f = x.flatten(1)

@@ -4,15 +4,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
 from pydantic import Field, PositiveInt, model_validator
-from sklearn.decomposition import TruncatedSVD
 from torch import Tensor, nn
 
 from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch
-from lsdc.data.sources import Data, flat
+from lsdc.data.sources import Data
 from lsdc.errors import InputError
 from lsdc.functional import (
     COMPOSITIONS,
@@ -37,14 +35,11 @@ from lsdc.nn.heads import HEADS
 from lsdc.nn.memory import Memory
 from lsdc.nn.network import BACKBONES, FITTED, Network
 from lsdc.nn.projection import FEW_FEATURES, N_DIRECTIONS
-from lsdc.parallel import gather, own, spread
+from lsdc.parallel import gather, own
 from lsdc.training.health import Record, examine
 from lsdc.training.loop import Context
-from lsdc.training.rng import derive
 
 SHARES = (0.2, 0.8)  # an automatic k, as a share of N/K, for young and for mature clusters (decision 3)
-INPUT_SHARE = 1.2  # the same where the inputs are compared, which do not mature (decision 32)
-N_LEADING = 20  # directions of the inputs, for space="inputs" (decision 32)
 DOCUMENT_WIDTH = 2  # directions of documents for each cluster: topics have few, embeddings many (decision 70)
 NEIGHBOURS = 10  # of a sample in the graph of all samples
 N_INIT = 20  # classifiers side by side, fewer for more than a hundred clusters
@@ -77,7 +72,7 @@ class Settings(deep.Settings):
     similarity: str
     tau: float | None
     temperature: float = Field(gt=0, le=1e6)
-    space: Literal["features", "predictions", "inputs"]
+    space: Literal["features", "predictions"]
     pool: int = Field(ge=0, le=2**20)
     composition: str
     consistency: float = Field(ge=0, le=1e6)
@@ -119,11 +114,6 @@ class LSDCLoss(DeepObjective):
         self.similarity = bind_similarity(similarity, settings)
         self.compose = composition if callable(composition) else COMPOSITIONS[composition]
         n_values = network.backbone.n_features if settings.space == "features" else settings.n_clusters
-        self.directions: Tensor | None = None
-        if settings.space == "inputs":
-            self.directions = leading_directions(data, context.seed)
-            spread([self.directions])  # rounding must not part the processes
-            n_values = self.directions.shape[1]
         self.memory = self.kept.memory = Memory(max(0, settings.pool - settings.plan.batch_size), n_values)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
@@ -131,7 +121,7 @@ class LSDCLoss(DeepObjective):
         x, x1, x2 = self.views.plain(batch.x), self.views.augment(batch.x, rng), self.views.augment(batch.x, rng)
         f, logits, p = net(x)
         f = gather(f.detach(), n)
-        A = self.label(self.compared(x, f, logits.detach(), n), batch)
+        A = self.label(f if self.settings.space == "features" else gather(logits.detach(), n), batch)
         (x1, x2), sigma, w = self.composed((x1, x2), batch)
         p1 = net(x1).p
         p2 = net(x2).p if self.settings.consistency else p1
@@ -151,12 +141,6 @@ class LSDCLoss(DeepObjective):
             return views, *none((batch.x.new_empty(n),), batch.rng)[1:]
         views, sigma, w = self.compose(tuple(gather(x, n) for x in views), batch.rng)
         return tuple(own(x, n) for x in views), sigma, w
-
-    def compared(self, x: Tensor, f: Tensor, logits: Tensor, n: int) -> Tensor:
-        """Where neighbours are looked for: features, predictions, or the inputs' leading directions by angle."""
-        if self.directions is not None:
-            return gather(nn.functional.normalize(x @ self.directions.to(x.device), dim=1), n)
-        return f if self.settings.space == "features" else gather(logits, n)
 
     def label(self, f: Tensor, batch: Batch) -> Tensor:
         """A of the batch, its neighbours chosen among the batch and the samples remembered from before."""
@@ -184,7 +168,6 @@ def bind_similarity(similarity: Any, settings: Settings) -> Callable[[Tensor, in
 
     def label(f: Tensor, rows: int, progress: float) -> Tensor:
         share = SHARES[0] + maturity(progress) * (SHARES[1] - SHARES[0])
-        share = INPUT_SHARE if settings.space == "inputs" else share
         k = settings.k or max(1, min(len(f) - 1, round(share * len(f) / settings.n_clusters)))
         options = {"tau": settings.tau, "temperature": settings.temperature, "k": k, "rows": rows}
         result = function(f, **{name: options[name] for name in parameters if name in options})
@@ -193,13 +176,6 @@ def bind_similarity(similarity: Any, settings: Settings) -> Callable[[Tensor, in
         return result[:rows, :rows]
 
     return label
-
-
-def leading_directions(data: Data, seed: int) -> Tensor:
-    """The leading singular directions (d, 20) of the inputs: latent semantic analysis, if they are documents."""
-    n = min(N_LEADING, data.spec.shape[0], len(data))
-    svd = TruncatedSVD(n, random_state=derive(seed, "directions") % 2**32).fit(flat(data))
-    return torch.from_numpy(svd.components_.T.astype(np.float32))
 
 
 @torch.no_grad()
@@ -229,7 +205,7 @@ class LSDC(DeepEstimator):
         With the graph: classifiers trained side by side from different starts ("auto": 20); the one whose clusters
         explain the graph best is kept. Else: how often the clustering is trained, each time from another start after
         the same pretext ("auto": 1); the one with the most confident samples at its end is kept.
-    similarity : {"auto", "diffusion", "knn", "sne", "cosine", "l2"} or callable ``f -> A``
+    similarity : {"auto", "knn", "sne", "cosine", "l2"} or callable ``f -> A``
         How the pairwise labels are made.
     k : int or "auto"
         Neighbours of a sample: in the graph ("auto": 10), or in the pool, where "auto" grows from few and pure ones to
@@ -237,9 +213,8 @@ class LSDC(DeepEstimator):
     tau, temperature : float
         Threshold of "sne", "cosine" and "l2", temperature of "sne". Without a threshold as many pairs are connected
         as kNN would connect.
-    space : {"auto", "features", "predictions", "inputs"}
-        Where samples are compared; "predictions" is the paper's ablation, "inputs" their 20 leading singular directions
-        by angle, which suits sparse documents.
+    space : {"auto", "features", "predictions"}
+        Where samples are compared; "predictions" is the paper's ablation.
     pool : int
         Samples among which neighbours are chosen: the batch and the latest ones before it. 0 is the batch alone.
     composition : {"auto", "ricap", "mixup", "cutmix", "none"} or callable ``(views, rng) -> (views, sigma, w)``
@@ -294,7 +269,7 @@ class LSDC(DeepEstimator):
     """
 
     method = "lsdc"
-    behaviour = 2
+    behaviour = 3
     settings = Settings
     objective = LSDCLoss
     parts: ClassVar = {
@@ -395,8 +370,8 @@ class LSDC(DeepEstimator):
         found: dict[str, Any] = {
             "neighbours": source,
             "k": None,
-            "similarity": "knn" if documents else "diffusion",
-            "space": "inputs" if documents else "features",
+            "similarity": "knn",
+            "space": "features",
             "balance": 0.0 if documents else 2.0,
             "head": "linear" if is_image else "normed",
             "n_frozen": 0,
@@ -438,8 +413,6 @@ class LSDC(DeepEstimator):
         on_graph = settings.neighbours == "graph"
         if not on_graph and settings.backbone in FITTED:
             raise InputError(f"backbone {settings.backbone!r} is that of neighbours='graph'; ask for that instead")
-        if len(shape) == 3 and settings.space == "inputs":
-            raise InputError(f"space 'inputs' needs vectors, got {shape}")
         most = n if on_graph else min(n, settings.plan.batch_size)
         k = None if on_graph and is_auto(self.k) else settings.k  # then the graph has as many as there are
         if k is not None and k >= most and not callable(self.similarity):

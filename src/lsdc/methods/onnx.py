@@ -19,7 +19,7 @@ from lsdc.methods.deep import DeepEstimator
 from lsdc.methods.kmeans import KMeans
 from lsdc.nn.centres import centre_logits
 from lsdc.runs.atomic import write_atomic
-from lsdc.training.surroundings import plain_torch
+from lsdc.training.modes import default_modes
 
 TOLERANCE = 1e-4
 CHECKED = 64  # samples
@@ -49,19 +49,19 @@ class Exported(nn.Module):
 
 
 def export_onnx(model: Estimator, path: str | os.PathLike[str], data: Data | None = None) -> float:
-    """Write the model as ONNX, fp32, any number of samples at a time; returns how far it is from ours at most.
+    """Write the model as ONNX in fp32, for any number of samples at a time; returns the largest deviation from ours.
 
-    It is compared on samples of ``data``, or on noise of the same spread; beyond 1e-4 nothing is written.
+    Both are compared on samples of ``data``, or on noise of the same spread; beyond 1e-4 nothing is written.
     """
     if not isinstance(model, (DeepEstimator, KMeans)):
-        raise InputError(f"{model.method} cannot be exported to ONNX: it keeps all samples and compares with each")
+        raise InputError(f"{model.method} cannot be exported to ONNX, because it compares with every training sample")
     content, x = _converted(model), _samples(model, data)
-    with plain_torch():
+    with default_modes():
         f, p = (np.concatenate(parts) for parts in zip(*model._outputs(Data(x, model.spec_)), strict=True))
     pairs = zip((p, f), _by_onnxruntime(content, x), strict=True)
     apart = max(float(np.abs(a - b).max() / max(1.0, float(np.abs(a).max()))) for a, b in pairs)
     if not apart <= TOLERANCE:
-        raise InputError(f"{path}: onnxruntime gives other results than the model, by {apart:.1g}; nothing was written")
+        raise InputError(f"{path}: onnxruntime's results differ from the model's by {apart:.1g}; nothing was written")
     write_atomic(Path(path), content)
     return apart
 

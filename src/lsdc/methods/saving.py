@@ -1,4 +1,4 @@
-"""Fitted models and runs as files: tensors and JSON, nothing that runs, and nothing in them is trusted."""
+"""Fitted models and runs as files: tensors and JSON, no code; nothing in them is trusted."""
 
 import functools
 import hashlib
@@ -31,12 +31,12 @@ Methods = Mapping[str, type["Estimator"]]
 Count = Annotated[int, Field(ge=1, le=2**40)]
 Scale = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Text = InstanceOf[str]  # pydantic's own str refuses names of files that are not UTF-8
-FORMAT = 2  # a change that older code cannot read counts it up; in files of format 1 the settings of LSD-C are nested
+FORMAT = 2  # incremented by changes that older code cannot read; in format 1 the settings of LSD-C are nested
 FORMATS = (1, FORMAT)
 
 
 def write_model(model: "Estimator", path: str | os.PathLike[str]) -> None:
-    """Everything a fitted model is, in one file."""
+    """Write a fitted model to one file."""
     header = {
         "format": FORMAT,
         "method": model.method,
@@ -58,20 +58,22 @@ def write_model(model: "Estimator", path: str | os.PathLike[str]) -> None:
     try:
         write_tensors(Path(path), tensors, header)
     except OSError as error:
-        raise InputError(f"{path}: cannot write the model there ({error.strerror})") from None
+        raise InputError(f"{path}: cannot write the model ({error.strerror})") from None
     except ValueError as error:
         raise InputError(f"{path}: cannot write the model ({error})") from None
 
 
 def check_names(model: "Estimator") -> None:
-    """Refuse names of columns that no model file has room for, before anything is fitted."""
+    """Refuse column names too long for a model file, before anything is fitted."""
     names = getattr(model, "feature_names_in_", np.array([])).tolist()
     if (size := len(json.dumps(json.dumps(names)))) > JSON_BYTES // 4:
-        raise InputError(f"X has {len(names):,} columns whose names take {size:,} bytes; give an array or short names")
+        raise InputError(
+            f"X has {len(names):,} columns whose names take {size:,} bytes; pass an array, or shorten the names"
+        )
 
 
 def check_tensors(tensors: dict[str, Tensor], wanted: dict[str, Tensor]) -> None:
-    """Refuse tensors of other names, shapes or types than those wanted, which may lie on the meta device."""
+    """Refuse tensors whose names, shapes or types differ from those wanted, which may be on the meta device."""
     for name in sorted(tensors.keys() | wanted.keys()):
         given, due = (_dtype_and_shape(group.get(name)) for group in (tensors, wanted))
         if given != due:
@@ -83,13 +85,13 @@ def _dtype_and_shape(tensor: Tensor | None) -> str:
 
 
 def load_tensors(module: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Put tensors of a file in the place of a module's own, which may have been built without any memory."""
+    """Replace a module's tensors, which may be on the meta device, by those of a file."""
     check_tensors(tensors, module.state_dict())
     module.load_state_dict({name: tensor.clone() for name, tensor in tensors.items()}, assign=True)
 
 
 def as_json(value: Any) -> Any:
-    """Parameters as JSON can hold them; a function by its name, for people to read."""
+    """Parameters as JSON values; a function becomes its name, for people to read."""
     if isinstance(value, dict):
         return {key: as_json(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
@@ -107,7 +109,7 @@ def as_json(value: Any) -> Any:
 
 
 def digest(X: Any, scale: Tensor | None = None) -> str:
-    """A fingerprint of the data: 16 characters of evenly spaced rows, as runs of old have them, and 32 of all of it.
+    """A fingerprint of the data: 16 characters from evenly spaced rows, as in older runs, and 32 from all of it.
 
     Scales of single columns, which people can choose, are a part of it.
     """
@@ -124,7 +126,7 @@ def digest(X: Any, scale: Tensor | None = None) -> str:
 
 
 def _arrays(X: Any) -> tuple[np.ndarray, ...]:
-    """All that decides the values of some rows, as plain arrays."""
+    """Everything that decides the values of some rows, as arrays."""
     if not sp.issparse(X):
         return (np.asarray(X),)
     X = X.sorted_indices()
@@ -132,12 +134,12 @@ def _arrays(X: Any) -> tuple[np.ndarray, ...]:
 
 
 def same_data(before: Any, now: str) -> bool:
-    """Whether two digests are of the same data, as far as the one that was stored before can tell."""
+    """Whether two digests belong to the same data, as far as the older one can tell."""
     return bool(before == now or (isinstance(before, str) and len(before) == 16 and now.startswith(before)))
 
 
 class Strict(Frozen):
-    """What a file says: the types as they are, nothing converted."""
+    """The content of a file, with strict types: nothing is converted."""
 
     model_config = ConfigDict(strict=True)
 
@@ -154,13 +156,13 @@ class Header(Strict):
     feature_names: list[Text]
     words: list[Text] | None
     history: list[Any]
-    n_clusters: Count | None = None  # found by the method, where nobody gave it
+    n_clusters: Count | None = None  # found by the method, if it was not given
     names: list[Text] | None = None
     terms: list[list[Text]] | None = None
 
 
 class Origin(Strict):
-    """Where the data of a run came from, and what it was."""
+    """Where a run's data came from, and what it was."""
 
     source: Text | None = None
     image_size: int = Field(32, ge=8, le=4096)
@@ -194,7 +196,7 @@ class Config(Strict):
 
 
 def check_config(methods: Methods, path: Path, content: dict[str, Any]) -> dict[str, Any]:
-    """The content of a config.json as it is, if all of it is known and can be."""
+    """The content of a config.json, unchanged, once all of it is validated."""
     with _named(path):
         config = validated(Config, content)
         _unfitted(methods, config, tuple(config.data.shape), config.data.n)
@@ -204,7 +206,7 @@ def check_config(methods: Methods, path: Path, content: dict[str, Any]) -> dict[
 def read_model(
     methods: Methods, path: Path, tensors: dict[str, Tensor], content: dict[str, Any], changes: dict[str, Any]
 ) -> "Estimator":
-    """The inverse of ``write_model``, with some parameters changed; what does not fit together is refused."""
+    """The inverse of ``write_model``, with some parameters changed; inconsistent files are refused."""
     records(path, content.get("history"))
     with _named(path):
         header = validated(Header, content)
@@ -220,13 +222,13 @@ def read_model(
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Name the file in what is wrong with it; torch says that sizes overflow with errors of its own."""
+    """Name the file in its errors, including torch's own about sizes that overflow."""
     try:
         yield
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except (RuntimeError, OverflowError) as error:
-        raise InputError(f"{path}: does not fit together ({reason(error)})") from None
+        raise InputError(f"{path}: is inconsistent ({reason(error)})") from None
 
 
 def _check_params(params: dict[str, Any], model: "Estimator") -> None:
@@ -235,7 +237,7 @@ def _check_params(params: dict[str, Any], model: "Estimator") -> None:
 
 
 def _unfitted(methods: Methods, file: Header | Config, shape: tuple[int, ...], n: int) -> tuple["Estimator", Any]:
-    """An estimator with the parameters of a file, and the settings, if ``fit`` would have taken them for such data."""
+    """An estimator with the parameters of a file, and its settings, if ``fit`` would accept them for such data."""
     if file.method not in methods:
         raise unknown("method", file.method, methods)
     method, params = methods[file.method], file.params
@@ -250,12 +252,12 @@ def _unfitted(methods: Methods, file: Header | Config, shape: tuple[int, ...], n
     settings = method._check_stored(file.settings, shape)
     model.settings_ = settings.model_dump(mode="json")
     if model.settings_["n_clusters"] != model.n_clusters:
-        raise InputError("n_clusters is not the same in the parameters and in the settings")
+        raise InputError("n_clusters differs between the parameters and the settings")
     return model, settings
 
 
 def _restore_data(model: "Estimator", header: Header, tensors: dict[str, Tensor]) -> None:
-    """What the model knows of its data: shape, scaling, names, words and labels."""
+    """Restore what the model knows about its data: shape, scaling, names, words and labels."""
     shape, words = tuple(header.shape), header.words
     centred = len(shape) == 1 and "offset" in tensors and tensors["offset"].ndim > 0
     wanted = {
@@ -269,11 +271,11 @@ def _restore_data(model: "Estimator", header: Header, tensors: dict[str, Tensor]
     labels, names, seed = tensors["labels"], header.feature_names, header.params.get("random_state")
     model.n_clusters_ = header.n_clusters or model.n_clusters or 0
     if (tensors["scale"] <= 0).any() or labels.min() < 0 or labels.max() >= model.n_clusters_:
-        raise InputError("the scale or the labels are impossible")
+        raise InputError("the scale or the labels are invalid")
     if header.n_features_in != prod(shape) or (names and len(names) != prod(shape)):
         raise InputError(f"n_features_in is {header.n_features_in} with {len(names)} names, but the shape is {shape}")
     if words is not None and (len(set(words)) != len(words) or (len(words),) != shape):
-        raise InputError(f"{len(words)} words, some perhaps twice, but the shape is {shape}")
+        raise InputError(f"{len(words)} words, perhaps with duplicates, but the shape is {shape}")
     if not isinstance(seed, int):
         raise InputError(f"random_state must be a whole number, got {shown(seed)}")
     model.spec_ = Spec(shape, tensors["offset"], tensors["scale"])
@@ -286,7 +288,7 @@ def _restore_data(model: "Estimator", header: Header, tensors: dict[str, Tensor]
 
 
 def _names(header: Header, n_clusters: int) -> Names:
-    """The names of the clusters; files written before there were any have numbers."""
+    """The names of the clusters, numbered for files older than names."""
     if header.names is None or header.terms is None:
         return numbered(n_clusters)
     if len(header.names) != n_clusters or len(header.terms) != n_clusters:

@@ -1,4 +1,4 @@
-"""UMAP and a Gaussian mixture: what many people do by hand, as a method beside K-means. Needs umap-learn to fit."""
+"""UMAP and a Gaussian mixture: a common recipe, as a baseline next to K-means. Fitting needs umap-learn."""
 
 import warnings
 from collections.abc import Iterator
@@ -15,13 +15,14 @@ from torch import Tensor
 from lsdc.data.sources import Data
 from lsdc.errors import InputError, Unsuitable
 from lsdc.functional import nearest_among
-from lsdc.methods.base import Arrays, Estimator, whole_number
+from lsdc.methods.base import Arrays, Estimator
 from lsdc.methods.saving import check_tensors
+from lsdc.methods.validation import whole_number
 from lsdc.training.loop import Context
 from lsdc.training.plan import Frozen
 from lsdc.training.rng import derive
 
-AMONG = 5  # training samples that place a new one: digits, fitted on one half, 96.7 % labelled as UMAP's own transform
+AMONG = 5  # training samples that place a new one: on half of digits 96.7 % get the label of UMAP's own transform
 FEWEST = 3  # distinct samples that UMAP can embed
 
 
@@ -39,17 +40,17 @@ class UMAPMixture(Estimator):
     """UMAP to a few dimensions, then a Gaussian mixture with full covariances.
 
     A new sample is embedded at the mean of its five nearest training samples, weighted by the inverse of their
-    distances, so the model keeps all of them, and its file too. (umap-learn's own ``transform`` cannot be stored
-    without pickle.)
+    distances, so the model and its file contain all training samples. (umap-learn's own ``transform`` cannot be
+    stored without pickle.)
 
     Parameters
     ----------
     n_clusters : int
         The number of clusters K: the components of the mixture.
     n_neighbors : int
-        Neighbours of each sample in UMAP's graph; at most all others.
+        Neighbours of each sample in UMAP's graph, capped at all other samples.
     n_components : int
-        Dimensions of the embedding; at most the number of distinct samples less two.
+        Dimensions of the embedding, capped at the number of distinct samples minus two.
     n_epochs : int or None
         Epochs of UMAP; by default its own choice, 500 for up to 10,000 samples and 200 for more.
     n_init : int
@@ -57,7 +58,7 @@ class UMAPMixture(Estimator):
     random_state : int, RandomState or None
         The same number gives the same labels.
     device : str
-        Accepted as for every method; UMAP runs on one thread of the CPU.
+        Accepted for consistency; UMAP runs on one CPU thread.
 
     Attributes
     ----------
@@ -101,10 +102,10 @@ class UMAPMixture(Estimator):
         return settings
 
     def _prepare(self, settings: Settings, seed: int) -> None:
-        _umap()  # what is missing is said before anything is written
+        _umap()  # a missing library is reported before anything is written
 
     def _fit(self, data: Data, settings: Settings, prepared: None, context: Context) -> None:
-        self._keep(torch.cat([x.flatten(1) for x in data.chunks()]))  # to the bit what prediction will see
+        self._keep(torch.cat([x.flatten(1) for x in data.chunks()]))  # bit for bit what prediction will see
         seed = derive(context.seed, "umap") % 2**32
         ranks = {key: rank for rank, key in enumerate(self._rows)}
         distinct = self._samples[[self._rows[key] for key in ranks]].numpy()
@@ -122,14 +123,14 @@ class UMAPMixture(Estimator):
         self._rows = {key: row for row, key in enumerate(_keys(samples))}
 
     def _embedded(self, distinct: np.ndarray, seed: int) -> np.ndarray:
-        """UMAP of distinct samples with no least distance between them.
+        """UMAP of the distinct samples, with a minimal distance of 0.
 
-        Each is embedded once: more copies of one than neighbours would be a graph of their own.
+        Each is embedded once: more copies of a sample than neighbours would form a graph of their own.
         """
         if (n := len(distinct)) < FEWEST:
             return np.eye(n, dtype=np.float32)
         with warnings.catch_warnings(), _same_threads():
-            warnings.simplefilter("ignore", UserWarning)  # of graphs in several parts, which clusters are
+            warnings.simplefilter("ignore", UserWarning)  # about graphs in several parts, which clusters are
             reducer = _umap().UMAP(
                 n_neighbors=min(self.n_neighbors, n - 1),
                 n_components=min(self.n_components, n - 2),
@@ -141,13 +142,13 @@ class UMAPMixture(Estimator):
             return np.asarray(reducer.fit_transform(distinct), np.float32)
 
     def _outputs(self, data: Data) -> Arrays:
-        """Features are the embedding; probabilities those of the mixture there."""
+        """Features are the embedding, probabilities those of the mixture."""
         for x in data.chunks():
             z = self._placed(x.flatten(1))
             yield z.numpy(), _responsibilities(z.double(), *self._mixture).float().numpy()
 
     def _placed(self, f: Tensor) -> Tensor:
-        """Where samples belong in the embedding: those of the fit where they are, others among their nearest."""
+        """Positions in the embedding: training samples where UMAP put them, others among their nearest."""
         rows = torch.tensor([self._rows.get(key, -1) for key in _keys(f)])
         z = torch.from_numpy(self.embedding_)[rows]
         if (new := rows < 0).any():
@@ -155,7 +156,7 @@ class UMAPMixture(Estimator):
         return z
 
     def _among_nearest(self, f: Tensor) -> Tensor:
-        """The mean of the nearest training samples' places, by the inverse of their distances."""
+        """The mean position of the nearest training samples, weighted by the inverse of their distances."""
         near = nearest_among(f, self._samples, min(AMONG, len(self._samples)))
         weights = 1 / near.distances.double().clamp(min=torch.finfo(torch.float32).tiny)
         places = torch.from_numpy(self.embedding_)[near.indices].double()
@@ -178,7 +179,7 @@ class UMAPMixture(Estimator):
         }
         check_tensors(tensors, wanted)
         if tensors["weights"].min() < 0 or not (tensors["precisions_cholesky"].diagonal(dim1=1, dim2=2) > 0).all():
-            raise InputError("the mixture is impossible")
+            raise InputError("the mixture is invalid")
         self._keep(tensors["samples"])
         self.embedding_ = embedding.numpy()
         self._mixture = (tensors["weights"], tensors["means"], tensors["precisions_cholesky"])
@@ -186,7 +187,7 @@ class UMAPMixture(Estimator):
 
 @contextmanager
 def _same_threads() -> Iterator[None]:
-    """Leave PyTorch the threads it had: numba sets those of the whole process, and other sums follow from them."""
+    """Restore PyTorch's thread count: numba changes it for the whole process, which would change rounding."""
     before = torch.get_num_threads()
     try:
         yield
@@ -198,7 +199,7 @@ def _umap() -> Any:
     """The library, or a line that says how to get it."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ImportWarning)  # of a variant that would need tensorflow
+            warnings.simplefilter("ignore", ImportWarning)  # about a variant that needs tensorflow
             import umap
     except ImportError:
         raise Unsuitable("the method umap needs umap-learn: pip install 'lsd-clusters[umap]'") from None

@@ -17,11 +17,11 @@ from lsdc.parallel import gather, mean
 from lsdc.pretext import decode, mirrored
 from lsdc.training.rng import derive
 
-FEWEST = 64  # values a sample counts as having: of fewer the prior would take no notice, and all would be one cluster
+FEWEST = 64  # values a sample counts as having at least: with fewer, the prior outweighs them and one cluster takes all
 
 
 class VaDENetwork(nn.Module):
-    """The encoder's last stage gives the mean of z, a layer beside it the log variance; the mixture is trained too."""
+    """The encoder's last stage gives the mean of z, a parallel layer the log variance; the mixture is trained too."""
 
     def __init__(self, backbone: Backbone, n_clusters: int) -> None:
         super().__init__()
@@ -55,14 +55,14 @@ class VaDELoss(DeepObjective):
     network: VaDENetwork
 
     def start(self) -> None:
-        """Let the prior be the Gaussian mixture of the codes, its shares even."""
+        """Start the prior as a Gaussian mixture of the codes, with equal shares."""
         network, z = self.network, self.encoded()[0].cpu().numpy()
         seed = derive(self.context.seed, "mixture") % 2**32
         mixture = GaussianMixture(self.settings.n_clusters, n_init=5, reg_covar=1e-4, random_state=seed).fit(z)
         variances = torch.from_numpy(np.diagonal(mixture.covariances_, axis1=1, axis2=2).copy())
         network.mu.data.copy_(torch.from_numpy(mixture.means_))
         network.log_var_c.data.copy_(variances.log())
-        network.log_var.weight.data.zero_()  # and draw z as far from its mean as codes are from their component's
+        network.log_var.weight.data.zero_()  # so that z varies as much as codes within a component
         network.log_var.bias.data.copy_((torch.from_numpy(mixture.weights_) @ variances).log())
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
@@ -78,10 +78,10 @@ class VaDELoss(DeepObjective):
 
 
 class VaDE(AutoencoderEstimator):
-    """Clusters as the components of the prior of a variational autoencoder.
+    """Variational deep embedding: the clusters are the components of a variational autoencoder's prior.
 
-    The encoder is pretrained layer by layer, the prior starts as the Gaussian mixture of its codes. Prediction is the
-    most probable component at the mean of z.
+    The encoder is pretrained layer by layer, and the prior starts as a Gaussian mixture of its codes. A sample belongs
+    to the most probable component at the mean of z.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class VaDE(AutoencoderEstimator):
     epochs : int or "auto"
         Passes over the data.
     n_init, batch_size, lr, random_state, device, n_workers
-        As those of ``LSDC``.
+        As for ``LSDC``.
 
     Attributes
     ----------

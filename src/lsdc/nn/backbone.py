@@ -1,4 +1,4 @@
-"""What every backbone is: a row of stages, the first of which can be frozen."""
+"""The base of all backbones: a sequence of stages, the first of which can be frozen."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from lsdc.functional import at_least_single
 class Backbone(nn.Module):
     """Features ``f = Phi(x)``; ``stages`` are the units of freezing (section 3.1: keep the earlier layers).
 
-    Features that are a flattened map have channels at ``n_places`` of the image.
+    ``n_places`` is the number of positions if the features are a flattened map of channels.
     """
 
     def __init__(self, stages: Sequence[nn.Module], n_features: int, n_places: int = 1) -> None:
@@ -23,12 +23,12 @@ class Backbone(nn.Module):
         self.n_frozen = 0
 
     def check_frozen(self, n_stages: int) -> None:
-        """Refuse to freeze more stages than there are."""
+        """Refuse to freeze more stages than exist."""
         if not 0 <= n_stages <= len(self.stages):
             raise InputError(f"n_frozen must be between 0 and {len(self.stages)} for this network, got {n_stages}")
 
     def freeze(self, n_stages: int) -> None:
-        """Keep the first ``n_stages`` stages as they are: no gradient, and batch norm uses its stored statistics."""
+        """Freeze the first ``n_stages`` stages: no gradient, and batch norm uses its running statistics."""
         self.check_frozen(n_stages)
         self.n_frozen = n_stages
         for i, stage in enumerate(self.stages):

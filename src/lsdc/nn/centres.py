@@ -10,7 +10,7 @@ def centre_logits(f: Tensor, centres: Tensor, variance: Tensor | float) -> Tenso
 
 
 class Centres(nn.Module):
-    """The logits of centres that are moved, not trained."""
+    """Logits from centres that are set, not trained."""
 
     centres: Tensor
     variance: Tensor
@@ -25,7 +25,7 @@ class Centres(nn.Module):
 
     @torch.no_grad()
     def move_to(self, f: Tensor, labels: Tensor) -> None:
-        """The mean of each cluster's features, and the variance within clusters; clusters without samples stay."""
+        """Set the centres to the clusters' means, and the variance to that within clusters; empty clusters stay put."""
         members = nn.functional.one_hot(labels, len(self.centres)).to(f.dtype)
         sizes = members.sum(0)[:, None]
         self.centres.copy_(torch.where(sizes > 0, members.T @ f / sizes.clamp(min=1), self.centres))

@@ -17,6 +17,7 @@ GAIN = 10.0  # of logits, as features have length one
 # split for their sake.
 FORMS = ((0.6, 1.0), (1.0, 1.0), (1.0, 0.6), (1.0, 0.4))
 IMAGE_FORMS = FORMS[:2]  # a network needs many tries with these, the others find less there
+WRONG = 0.1  # of the pairs, in the likelihood: even good neighbours are not all of the same group (decision 70)
 
 
 class Classifiers(nn.Module):
@@ -48,7 +49,25 @@ class Classifiers(nn.Module):
 
     def likelihood(self, p: Tensor, q: Tensor, mean: Tensor) -> Tensor:
         """How likely each makes pairs of its predictions (n_init, N), in the form that is its own."""
-        return pair_likelihood(p, q, mean.pow(self.rarity), self.power)
+        return pair_likelihood(p, q, mean.pow(self.rarity), self.power, WRONG)
+
+    @torch.no_grad()
+    def agreeing(self, f: Tensor, order: Tensor) -> Tensor:
+        """Of some classifiers, the half that agrees most with the most typical one, which comes first.
+
+        Classifiers end in a few different partitions. The mean of two of these is neither, so only the one that most of
+        them found is averaged.
+        """
+        labels = self(f).argmax(2)[order].cpu()
+        shared = torch.tensor([[self._overlap(a, b) for a in labels] for b in labels])
+        typical = shared[shared.mean(1).argmax()]
+        return order[typical.argsort(descending=True, stable=True)[: (len(order) + 1) // 2].to(order.device)]
+
+    def _overlap(self, a: Tensor, b: Tensor) -> float:
+        """The share of samples that two classifiers put together, after the best matching of their clusters."""
+        k = self.n_clusters
+        table = torch.bincount(a * k + b, minlength=k * k).view(k, k).numpy()
+        return float(table[linear_sum_assignment(-table)].sum() / len(a))
 
     @torch.no_grad()
     def agreement(self, f: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""From features to the logits of clusters: the paper's linear layer, and the heads of other methods."""
+"""From features to cluster logits: the paper's linear layer, and the heads of other methods."""
 
 from collections.abc import Callable
 
@@ -18,8 +18,8 @@ def linear(n_features: int, n_clusters: int) -> nn.Module:
 def normed(n_features: int, n_clusters: int) -> nn.Module:
     """A linear layer on standardised features that starts out nearly undecided; still linear in the features.
 
-    Every cluster begins with the same claim on every sample, whatever the scale of the features, so that none dies
-    before the labels are felt (decision 7).
+    Every cluster starts with the same claim on every sample, whatever the scale of the features, so that none dies
+    before the labels take effect (decision 7).
     """
     layer = nn.Linear(n_features, n_clusters)
     nn.init.normal_(layer.weight, std=0.1 / n_features**0.5)
@@ -30,7 +30,7 @@ def normed(n_features: int, n_clusters: int) -> nn.Module:
 def normed_logits(n_features: int, n_clusters: int, gain: float = 1.0) -> nn.Module:
     """A linear layer whose outputs are standardised, times ``gain``: every cluster has its samples from the start.
 
-    For methods that learn from their own predictions: if those begin all alike, few clusters win it all.
+    For methods that learn from their own predictions: if those start out alike, a few clusters take everything.
     """
     norm = nn.BatchNorm1d(n_clusters)
     nn.init.constant_(norm.weight, gain)
@@ -53,7 +53,7 @@ HEADS: dict[str, Callable[[int, int], nn.Module]] = {
 def pooled_logits(n_features: int, n_places: int, n_clusters: int) -> nn.Module:
     """A channel for each cluster, its mean over the places where it is positive, standardised, as the authors have it.
 
-    What is found is then the same wherever it is; a layer on all places begins with clusters of places instead.
+    Clusters then do not depend on position; a layer on all positions would start with clusters of positions.
     """
     n_channels = n_features // n_places
     return nn.Sequential(

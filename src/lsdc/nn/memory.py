@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 class Memory(nn.Module):
-    """The features of the last ``size`` samples seen, a queue; part of the module, so it is checkpointed with it."""
+    """A queue of the last ``size`` samples' features; part of the module, so it is checkpointed with it."""
 
     ids: Tensor
     features: Tensor
@@ -28,7 +28,7 @@ class Memory(nn.Module):
         if not size:
             return
         f, ids = f[-size:], ids[-size:]
-        self.ids[torch.isin(self.ids, ids)] = -1  # one place a sample: its older features are forgotten
+        self.ids[torch.isin(self.ids, ids)] = -1  # one entry per sample: its older features are forgotten
         slots = (self.position + torch.arange(len(ids), device=self.ids.device)) % size
         self.features[slots] = f.to(self.features.dtype)
         self.ids[slots] = ids

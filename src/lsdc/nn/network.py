@@ -17,7 +17,7 @@ T = TypeVar("T")
 BUILDING = RLock()  # weights are drawn from torch's global generator, which fits in other threads draw from too
 BackboneBuilder = Callable[..., Backbone]
 
-FITTED = ("projection", "topics")  # to the data, without gradients: for LSD-C's graph alone
+FITTED = ("projection", "topics")  # fitted to the data without gradients, for LSD-C's graph only
 BACKBONES: dict[str, BackboneBuilder] = {
     "resnet18": resnet18,
     "vgg4": vgg4,
@@ -64,7 +64,7 @@ def seeded(build: Callable[[], T], seed: int) -> T:
     """Build something whose initial weights depend on ``seed`` only, and leave torch's global state as it was."""
     with BUILDING:
         before = torch.default_generator.get_state()
-        torch.default_generator.manual_seed(seed)  # this one only: torch.manual_seed would reseed GPUs too
+        torch.default_generator.manual_seed(seed)  # only this one: torch.manual_seed would reseed GPUs too
         try:
             return build()
         finally:

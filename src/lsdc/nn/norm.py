@@ -1,4 +1,4 @@
-"""Batch norm over the whole batch when several processes hold parts of it, and one that does not remember."""
+"""Batch norm over the whole batch when several processes hold parts of it, and passes that leave statistics alone."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from lsdc.functional import at_least_single
 class SyncedBatchNorm(_BatchNorm):
     """As ``nn.BatchNorm1d`` to ``3d``, with mean and variance over the rows of all processes while training.
 
-    On CPUs too, which torch's own does not do.
+    Unlike torch's own, it also works on CPUs.
     """
 
     def _check_input_dim(self, input: Tensor) -> None:
@@ -49,7 +49,7 @@ class SyncedBatchNorm(_BatchNorm):
 
 
 def synchronised(module: nn.Module) -> nn.Module:
-    """The module, its batch norms replaced by synchronised ones of the same weights if there are processes."""
+    """The module; in a job of several processes, with its batch norms replaced by synchronised ones."""
     if not parallel.is_member():
         return module
     if isinstance(module, _BatchNorm) and not isinstance(module, SyncedBatchNorm):
@@ -63,15 +63,14 @@ def synchronised(module: nn.Module) -> nn.Module:
 
 @contextmanager
 def frozen_statistics(module: nn.Module) -> Iterator[None]:
-    """Passes inside leave the running statistics alone, in training mode too, where batches still use their own.
+    """Passes in this context leave the running statistics alone; in training mode batches still use their own.
 
-    For passes that are not of the data, such as those of virtual adversarial training: their samples are not what
-    evaluation will see.
+    For samples that evaluation will never see, such as those of virtual adversarial training.
     """
     norms = [m for m in module.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
     try:
         for norm in norms:
-            norm.track_running_stats = False  # in evaluation mode the stored statistics are used all the same
+            norm.track_running_stats = False  # in evaluation mode the running statistics are still used
         yield
     finally:
         for norm in norms:

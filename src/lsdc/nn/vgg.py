@@ -19,7 +19,7 @@ def vgg4(shape: tuple[int, ...], width: float = 1.0) -> Backbone:
 
 
 def vgg6(shape: tuple[int, ...], width: float = 1.0) -> Backbone:
-    """Six convolutions (64-128-128-256-256-512) with batch norm and ReLU in three stages, then the mean over places.
+    """Six convolutions (64-128-128-256-256-512) with batch norm and ReLU in three stages, then the mean over positions.
 
     The first is 5x5 with stride 2, the others are 3x3, and the first two stages end in 2x2 max-pooling: at the same
     width an eighth of the time of ResNet-18, which on a CPU is worth more than depth (not in the paper).

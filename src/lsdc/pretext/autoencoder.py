@@ -1,4 +1,4 @@
-"""Denoising autoencoder: the clean sample from a corrupted one (section 4, Reuters-10K)."""
+"""Denoising autoencoder: reconstruct a sample from a corrupted one (section 4, Reuters-10K)."""
 
 from itertools import pairwise
 from math import prod
@@ -14,10 +14,10 @@ from lsdc.training.health import Record
 
 
 class DenoisingAutoencoder:
-    """The backbone encodes a corrupted view, a decoder gives the plain sample back.
+    """The backbone encodes a corrupted view, and a decoder reconstructs the plain sample.
 
-    An image is corrupted by its augmentation, so that the features learn what the views have in common; a vector
-    loses a fifth of its values as well.
+    Images are corrupted by their augmentation, so that the features learn what the views have in common; vectors also
+    lose a fifth of their values.
     """
 
     name = "pretext"

@@ -1,4 +1,4 @@
-"""Contrastive learning: tell which two views show the same sample (not in the paper; SimCLR, Chen et al. 2020)."""
+"""Contrastive learning: tell which two views belong to one sample (not in the paper; SimCLR, Chen et al. 2020)."""
 
 from torch import Tensor, nn
 
@@ -11,9 +11,9 @@ from lsdc.training.health import Record
 
 
 class Contrastive:
-    """Two augmented views of a sample are found among those of the batch, after a projection that is thrown away.
+    """Find a sample's second view among those of the batch, after a projection that is discarded later.
 
-    What the views share is what the features keep, so it wants strong views: ``augment="colour"`` for photographs.
+    Features keep what the views share, so use strong augmentation: ``augment="colour"`` for photographs.
     """
 
     name = "pretext"

@@ -13,7 +13,7 @@ from lsdc.training.health import Record
 
 
 class RotNet:
-    """Each image is shown in all four rotations, and the network tells which is which."""
+    """Show each image in all four rotations and predict which is which."""
 
     name = "pretext"
 
@@ -28,9 +28,9 @@ class RotNet:
         rotated = torch.cat([x, *(x.rot90(turns, (2, 3)) for turns in (1, 2, 3))])
         turns = torch.arange(4, device=x.device).repeat_interleave(len(x))
         logits = self.module["head"](self.module["backbone"](rotated))
-        told = (logits.argmax(1) == turns).float().mean()
+        right = (logits.argmax(1) == turns).float().mean()
         n = len(batch.indices)
-        return {"loss": mean(F.cross_entropy(logits, turns), len(x), n), "accuracy": mean(told, len(x), n)}
+        return {"loss": mean(F.cross_entropy(logits, turns), len(x), n), "accuracy": mean(right, len(x), n)}
 
     def summary(self, record: Record, history: list[Record]) -> Record:
         return {}

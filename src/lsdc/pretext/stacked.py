@@ -15,7 +15,7 @@ LAYERWISE = 0.5  # the share of the training in which the layers are trained one
 
 
 def mirrored(backbone: Backbone) -> nn.ModuleList:
-    """A decoder of linear layers: the i-th undoes the i-th stage; ReLU but for the first, which gives the inputs."""
+    """A decoder of linear layers: the i-th undoes the i-th stage; all but the first, which gives inputs, have ReLU."""
     found = [[m for m in stage.modules() if isinstance(m, nn.Linear)] for stage in backbone.stages]
     if any(len(layers) != 1 for layers in found):
         raise InputError("pretext 'stacked' needs a network of linear layers, such as 'mlp'")
@@ -31,9 +31,9 @@ def decode(decoder: nn.ModuleList, z: Tensor) -> Tensor:
 
 
 class StackedAutoencoder:
-    """Each layer learns to give its input back from a corrupted one, by a fifth of values lost on both sides of it.
+    """Each layer learns to reconstruct its input, with a fifth of the values dropped on both sides of it.
 
-    The layers before it stay as they are. In the second half all of them learn to give the sample back, uncorrupted.
+    The layers before it are fixed. In the second half all layers learn to reconstruct the uncorrupted sample.
     """
 
     name = "pretext"
@@ -53,7 +53,7 @@ class StackedAutoencoder:
         return {"loss": mean(F.mse_loss(rebuilt, x), len(x), len(batch.indices))}
 
     def _layer(self, layer: int, x: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-        """The input of a layer, and what it and its mirror make of it; no gradient reaches any other."""
+        """The input of a layer and its reconstruction by the layer and its mirror; no gradient reaches other layers."""
         with torch.no_grad():
             for stage in self.backbone.stages[:layer]:
                 x = stage(x)

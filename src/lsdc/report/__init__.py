@@ -1,1 +1,1 @@
-"""What a run looks like to a person."""
+"""Runs for people: report pages and terminal output."""

@@ -1,4 +1,4 @@
-"""What sets a cluster apart: the features, or words, whose mean in it is farthest from that of all samples."""
+"""What sets a cluster apart: the features or words whose mean in it is farthest from the overall mean."""
 
 import re
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ EXCERPT = 240  # characters
 
 
 class Feature(NamedTuple):
-    """A feature of a cluster: its mean there, the mean of all, and how many standard deviations lie between."""
+    """A feature of a cluster: its mean there, the overall mean, and the difference in standard deviations."""
 
     name: str
     here: float
@@ -41,7 +41,7 @@ def means(X: Any, labels: NDArray[np.int64], n_clusters: int) -> tuple[NDArray[n
 
 
 def set_apart(X: Any, labels: NDArray[np.int64], n_clusters: int, names: list[str]) -> list[list[Feature]]:
-    """Of each cluster the features that are farthest from the mean of all, in standard deviations."""
+    """For each cluster, the features farthest from the overall mean, in standard deviations."""
     if n_clusters * X.shape[1] > LARGEST:
         return [[] for _ in range(n_clusters)]
     here, spread = means(X, labels, n_clusters)
@@ -58,7 +58,7 @@ def set_apart(X: Any, labels: NDArray[np.int64], n_clusters: int, names: list[st
 
 
 def words_of(X: Any, labels: NDArray[np.int64], n_clusters: int, words: tuple[str, ...]) -> list[list[str]]:
-    """Of each cluster of texts the words that weigh more there than elsewhere."""
+    """For each cluster of texts, the words that weigh more there than elsewhere."""
     if n_clusters * X.shape[1] > LARGEST:
         return [[] for _ in range(n_clusters)]
     here, _ = means(X, labels, n_clusters)
@@ -67,7 +67,7 @@ def words_of(X: Any, labels: NDArray[np.int64], n_clusters: int, words: tuple[st
 
 
 def excerpt(text: str, terms: list[str], length: int = EXCERPT) -> list[tuple[str, bool]]:
-    """The beginning of a text, or where its first term is, cut at words; in parts, those that are terms marked."""
+    """An excerpt from the beginning of a text or around its first term, cut at words, in parts with terms marked."""
     text = " ".join(text.split())
     spoken = re.compile("|".join(rf"\b{re.escape(term)}\b" for term in terms), re.IGNORECASE) if terms else None
     found = spoken.search(text) if spoken else None

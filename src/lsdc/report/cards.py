@@ -1,4 +1,4 @@
-"""A card for each cluster: how large, how sure, what sets it apart, and samples from the typical to the doubtful."""
+"""A card for each cluster: its size and confidence, what sets it apart, and samples from typical to doubtful."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,16 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsdc.data.dataset import Dataset
+from lsdc.data.seen import Seen, seen
 from lsdc.report.apart import Feature, excerpt, set_apart, words_of
 from lsdc.report.facts import CONFIDENT, Facts
 from lsdc.report.figures import Histogram, histogram
 from lsdc.report.outputs import Outputs
 from lsdc.report.pictures import Pictures
 
-MOST = 100  # cards; the smallest clusters of more than that stand in a table
+MOST = 100  # cards; beyond that, the smallest clusters go into a table
 IMAGES = 300  # on all cards together: each is a few thousand bytes of the page
 EACH = 6  # samples of a kind at most
 TEXTS = 3
+FEW = 32  # numbers of a sample that people may know by their places; those of an embedding nobody does
 GROUPS = ("Typical", "In between", "Least sure")
 
 Rows = NDArray[np.int64]
@@ -24,7 +26,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample: its id, confidence, the cluster it could also be of, and what is shown of it."""
+    """One sample: its id, confidence and runner-up cluster, and what is shown of it."""
 
     id: str
     confidence: float
@@ -47,12 +49,13 @@ class Card:
     bars: Histogram | None
     groups: list[tuple[str, list[Sample]]]
     apart: list[Feature]
+    named: bool  # whether these features say something to people
     mostly: tuple[str, float] | None
 
 
 def each_of(facts: Facts, dataset: Dataset | None) -> int:
-    """How many samples of a kind a card has room for."""
-    if dataset is not None and isinstance(dataset.X, list):
+    """How many samples per group fit on a card."""
+    if dataset is not None and seen(dataset).texts:
         return TEXTS
     return max(1, min(EACH, IMAGES // (len(GROUPS) * min(facts.n_clusters, MOST))))
 
@@ -60,7 +63,7 @@ def each_of(facts: Facts, dataset: Dataset | None) -> int:
 def shown(mine: Rows, confidence: NDArray[np.float64], distance: NDArray[np.float64], each: int) -> list[Rows]:
     """Typical, middling and doubtful samples of a cluster, none of them twice.
 
-    Of equally confident ones those near the centre are typical; a small cluster is shown whole.
+    Among equally confident samples those near the centre are typical; a small cluster is shown in full.
     """
     order = mine[np.lexsort((distance[mine], -confidence[mine].round(2)))]
     if len(order) <= each:
@@ -73,7 +76,7 @@ def shown(mine: Rows, confidence: NDArray[np.float64], distance: NDArray[np.floa
 
 
 def distances(labels: Rows, out: Outputs | None, n: int) -> NDArray[np.float64]:
-    """How far each sample is from the centre of its cluster; of those the model was not asked for, infinity."""
+    """The distance of each sample from its cluster's centre; infinite for samples the model was not run on."""
     result = np.full(n, np.inf)
     if out is not None:
         mine = labels[out.rows]
@@ -85,33 +88,37 @@ def distances(labels: Rows, out: Outputs | None, n: int) -> NDArray[np.float64]:
 
 
 class Cards:
-    """Makes the cards of a run, with its data and the model's word where they are there."""
+    """Builds the cards of a run, with its data and the model's outputs where available."""
 
     def __init__(self, facts: Facts, dataset: Dataset | None, inputs: Any, out: Outputs | None) -> None:
         self.facts, self.dataset = facts, dataset
+        self.seen = seen(dataset) if dataset is not None else Seen()
         self.each = each_of(facts, dataset)
         self.distance = distances(facts.labels, out, len(facts.labels))
         self.other = _runners_up(facts.labels, out)
-        self.terms, self.apart = self._told_apart(inputs)
-        is_image = dataset is not None and not isinstance(dataset.X, list) and dataset.X.ndim > 2
-        self.pictures = Pictures(dataset, out.rows if out else np.arange(1)) if dataset and is_image else None
+        self.named = False
+        self.terms, self.apart = self._set_apart(inputs)
+        rows = out.rows if out else np.arange(1)
+        self.pictures = Pictures(self.seen, rows) if self.seen.kind == "images" else None
 
-    def _told_apart(self, inputs: Any) -> tuple[list[list[str]], list[list[Feature]]]:
-        """Words of texts, features of vectors; of images neither."""
+    def _set_apart(self, inputs: Any) -> tuple[list[list[str]], list[list[Feature]]]:
+        """Words for texts, features for vectors; neither for images or for what an encoder made of the samples."""
         facts, dataset = self.facts, self.dataset
         labels, n_clusters = facts.labels, facts.n_clusters
         terms = [facts.terms(k) for k in range(n_clusters)]
         nothing: list[list[Feature]] = [[] for _ in range(n_clusters)]
-        if dataset is None or inputs is None or inputs.X.ndim > 2:
+        if dataset is None or inputs is None or dataset.samples is not None or inputs.X.ndim > 2:
             return terms, nothing
         if isinstance(dataset.X, list):
             return (terms if any(terms) else words_of(inputs.X, labels, n_clusters, inputs.words)), nothing
         given = list(dataset.columns.made or dataset.columns.features) if dataset.columns else []
-        names = given if len(given) == inputs.X.shape[1] else [f"feature {j}" for j in range(inputs.X.shape[1])]
+        n_features = inputs.X.shape[1]
+        self.named = len(given) == n_features or n_features < FEW
+        names = given if len(given) == n_features else [f"feature {j}" for j in range(n_features)]
         return terms, set_apart(inputs.X, labels, n_clusters, names)
 
     def all(self, mostly: dict[int, tuple[str, float]]) -> tuple[list[Card], list[Card]]:
-        """Cards in full, and those of the smallest clusters without samples where there are too many."""
+        """Full cards and, if there are too many clusters, cards without samples for the smallest."""
         facts = self.facts
         large = set(np.argsort(-facts.sizes, kind="stable")[:MOST].tolist())
         cards = [self._card(k, mostly.get(k), k in large) for k in range(facts.n_clusters)]
@@ -133,26 +140,27 @@ class Cards:
             histogram(sure) if len(mine) else None,
             [(name, self._samples(rows, k)) for name, rows in zip(GROUPS, groups, strict=False) if len(rows)],
             self.apart[k],
+            self.named,
             mostly,
         )
 
     def _samples(self, rows: Rows, k: int) -> list[Sample]:
         images = self.pictures.addresses(rows) if self.pictures else [""] * len(rows)
-        X = self.dataset.X if self.dataset else None
+        texts = self.seen.texts
         return [
             Sample(
                 self.facts.ids[i],
                 float(self.facts.confidence[i]),
                 self.other.get(int(i)),
                 image,
-                excerpt(X[i], self.terms[k]) if isinstance(X, list) else [],
+                excerpt(texts[i], self.terms[k]) if texts else [],
             )
             for i, image in zip(rows, images, strict=True)
         ]
 
 
 def _runners_up(labels: Rows, out: Outputs | None) -> dict[int, int]:
-    """The second-best cluster of each sample that the model was asked for and is not confident of."""
+    """The second-best cluster of each sample the model was run on and is not confident about."""
     if out is None:
         return {}
     p, rows = out.p.copy(), out.rows.tolist()

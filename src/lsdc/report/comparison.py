@@ -1,4 +1,4 @@
-"""Several runs of the same samples, side by side: comparison.html in the folder of the first."""
+"""Several runs on the same samples, side by side: comparison.html in the first run's folder."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,13 +25,13 @@ class Column:
     bars: Histogram
     ari: float
     nmi: float
-    same: float  # the share of samples in clusters that match
+    same: float  # the share of samples in matching clusters
     matrix: Matrix | None
     matches: list[tuple[str, str, int, int, int]]  # the first run's cluster, this one's, their sizes, what they share
 
 
 def write_comparison(runs: list[Run], configs: list[dict[str, Any]]) -> None:
-    """Write comparison.html; samples are joined by their ids."""
+    """Write comparison.html; samples are matched by id."""
     all_facts = [Facts.of(run, config) for run, config in zip(runs, configs, strict=True)]
     names = [str(run.path) for run in runs]
     labels, n = _joined(all_facts, names)
@@ -42,16 +42,16 @@ def write_comparison(runs: list[Run], configs: list[dict[str, Any]]) -> None:
 
 
 def _joined(runs: list[Facts], names: list[str]) -> tuple[list[NDArray[np.int64]], int]:
-    """The clusters of the samples that all runs have, in the order of the first."""
+    """The clusters of the samples that all runs share, in the first run's order."""
     if all(facts.ids == runs[0].ids for facts in runs):
         return [facts.labels for facts in runs], len(runs[0].ids)
     rows = [{name: i for i, name in enumerate(facts.ids)} for facts in runs]
     for facts, found, name in zip(runs, rows, names, strict=True):
         if len(found) < len(facts.ids):
-            raise InputError(f"{name}: several samples have the same id, so that runs cannot be joined by it")
+            raise InputError(f"{name}: several samples have the same id, so runs cannot be matched by it")
     common = [name for name in runs[0].ids if all(name in found for found in rows)]
     if not common:
-        raise InputError(f"{names[0]} and {names[1]}: have no sample in common; compare runs of the same data")
+        raise InputError(f"{names[0]} and {names[1]}: have no samples in common; compare runs on the same data")
     picked = [np.array([found[name] for name in common]) for found in rows]
     return [facts.labels[rows_] for facts, rows_ in zip(runs, picked, strict=True)], len(common)
 

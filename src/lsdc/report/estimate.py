@@ -1,16 +1,16 @@
-"""How long a fit will take in all: the work of every stage from its settings, the pace from what is done."""
+"""How long a fit will take: the work of every stage from its settings, the speed from what is done so far."""
 
 import time
 from typing import Any
 
 from lsdc.training.loop import Progress
 
-CLASSIFIERS = 0.3  # a step of classifiers on features, beside one of a network on a batch
-VIEWS = 3.0  # a step of LSD-C within batches, which looks at each sample three times
+CLASSIFIERS = 0.3  # a step of classifiers on features, relative to a step of a network on a batch
+VIEWS = 3.0  # a step of LSD-C within batches, which sees each sample three times
 
 
 def planned(settings: dict[str, Any], n: int) -> dict[str, float]:
-    """The work of the stages to come, in steps of a pretext on one batch; empty where the method has no stages."""
+    """The work of each stage, in units of one pretext step; empty if the method has no stages."""
     if "plan" not in settings:
         return {}
     plan, before, graph = settings["plan"], settings.get("pretext_plan"), settings.get("neighbours") == "graph"
@@ -33,21 +33,21 @@ def planned(settings: dict[str, Any], n: int) -> dict[str, float]:
 
 
 class Clock:
-    """Tells the time that is left for all stages; a run that goes on counts what it does itself."""
+    """Estimates the time left for all stages; a resumed run counts only its own work."""
 
     def __init__(self, work: dict[str, float]) -> None:
         self.work, self.seen = dict(work), dict[str, tuple[float, float]]()
         self.started = time.monotonic()
 
     def update(self, step: Progress) -> None:
-        """Take note of where a stage is."""
+        """Record where a stage is."""
         done = (step.epoch if step.record else step.epoch - 1 + step.step / max(step.steps, 1)) / max(step.epochs, 1)
         self.work.setdefault(step.stage, float(step.epochs))
         first, _ = self.seen.get(step.stage, (done if step.epoch > 1 else 0.0, 0.0))
         self.seen[step.stage] = first, done
 
     def left(self) -> float | None:
-        """Seconds to go, once there is something to tell them from."""
+        """Seconds left, once there is something to estimate them from."""
         own = sum(self.work[stage] * (done - first) for stage, (first, done) in self.seen.items())
         if own <= 0:
             return None
@@ -59,7 +59,7 @@ class Clock:
         return ahead * (time.monotonic() - self.started) / own
 
     def in_words(self) -> str:
-        """For people: about how long, in all."""
+        """The time left, for people."""
         left = self.left()
         if left is None or left < 1:
             return ""

@@ -1,5 +1,6 @@
-"""What the files of a run say, as a report needs it: every figure has one source, that of clusters is labels.csv."""
+"""What a report needs from the files of a run; every figure has one source, for clusters it is labels.csv."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from lsdc.data.dataset import listed
 from lsdc.errors import InputError
 from lsdc.methods import load
+from lsdc.methods.against_kmeans import MARGIN
 from lsdc.metrics import UNASSIGNED, cluster_sizes
 from lsdc.runs.folder import Run
 from lsdc.training.health import REMEDIES, clusters_alive, symptoms
@@ -20,7 +22,7 @@ UNTRAINED = dict.fromkeys(REMEDIES, "another random_state")  # methods without e
 
 
 class Roles(BaseModel):
-    """What the columns of a table were taken for."""
+    """How the columns of a table are used."""
 
     features: list[str]
     id: str | None = None
@@ -28,7 +30,7 @@ class Roles(BaseModel):
     unused: list[str] = []
 
     def lines(self) -> list[tuple[str, str]]:
-        """One line a role that a column has."""
+        """One line per role that has a column."""
         named = [self.id] if self.id is not None else [], [self.label] if self.label is not None else []
         columns = dict(zip(("features", "id", "label", "not used"), (self.features, *named, self.unused), strict=True))
         return [(role, listed(names)) for role, names in columns.items() if names]
@@ -49,25 +51,31 @@ class Read(BaseModel):
 
 
 class Names(BaseModel):
-    """names.json: what people or the data call the clusters."""
+    """names.json: the names of the clusters and their terms."""
 
     names: list[str | None] = []
     terms: list[list[str]] = []
 
 
 class Beside(BaseModel):
-    """comparison.json: K-means beside the run."""
+    """comparison.json: how K-means compares with the run."""
 
     agreement: float
     information: dict[str, float]
     verdict: str
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether K-means explains the neighbours better."""
+        kmeans = self.information.get("kmeans", -math.inf)
+        return any(kmeans > own + MARGIN * abs(own) for own in self.information.values())
 
 
 Content = TypeVar("Content", bound=BaseModel)
 
 
 def _optional(path: Path, kind: type[Content]) -> Content | None:
-    """A file that a run may have; one that is something else is refused."""
+    """An optional file of a run; anything that is not one is refused."""
     if not path.exists():
         return None
     try:
@@ -95,13 +103,13 @@ class Facts:
 
     @classmethod
     def of(cls, run: Run, config: dict[str, Any]) -> "Facts":
-        """All that the folder holds; ``config`` is its config.json, checked."""
+        """Everything in the folder; ``config`` is its config.json, validated."""
         path = run.path
         named = _optional(path / "names.json", Names) or Names()
         read, beside = _optional(path / "read.json", Read), _optional(path / "comparison.json", Beside)
         ids, labels, confidence = run.read_labels()
         left = labels == UNASSIGNED
-        if left.any():  # shown where the model would have put them, which the file no longer says
+        if left.any():  # shown in the cluster the model would have chosen, which the file no longer says
             labels = np.where(left, load(path).labels_, labels)
         history = run.read_metrics()
         return cls(path, config, history, ids, labels, confidence, read, named, beside, int(left.sum()))
@@ -112,13 +120,21 @@ class Facts:
         return str(self.config["data"].get("source", self.path.resolve().name))
 
     @property
+    def encoded(self) -> tuple[str, str] | None:
+        """What an encoder made vectors of, and its name without the place of its file, if there was one."""
+        how = self.config["data"]
+        found = [(kind, str(how.get(key) or "")) for kind, key in (("images", "encoder"), ("texts", "text_encoder"))]
+        names = [(kind, Path(name).name if Path(name).is_absolute() else name) for kind, name in found if name]
+        return names[0] if names else None
+
+    @property
     def n_clusters(self) -> int:
-        """Clusters that were asked for, or found."""
+        """The number of clusters requested or found."""
         return max(self.asked or 0, int(self.labels.max()) + 1)
 
     @property
     def asked(self) -> int | None:
-        """Clusters that were asked for, if a number was."""
+        """The number of clusters requested, if any."""
         wanted = self.config["params"]["n_clusters"]
         return wanted if isinstance(wanted, int) else None
 
@@ -139,7 +155,7 @@ class Facts:
 
     @property
     def seconds(self) -> float:
-        """How long the epochs took."""
+        """The time all epochs took."""
         found = [record.get("seconds") for record in self.history]
         return float(sum(value for value in found if isinstance(value, (int, float))))
 
@@ -149,35 +165,35 @@ class Facts:
         return given or f"Cluster {cluster}"
 
     def terms(self, cluster: int) -> list[str]:
-        """The terms that speak for a cluster."""
+        """The terms that characterise a cluster."""
         return self.named.terms[cluster] if cluster < len(self.named.terms) else []
 
 
 def warnings_of(facts: Facts) -> list[str]:
-    """What the health checks say of the result, with what to try."""
+    """What the health checks say about the result, with what to try."""
     last: dict[str, Any] = next((record for record in reversed(facts.history) if "shares" in record), {})
     record = {**last, "shares": (facts.sizes / len(facts.labels)).tolist()}
     found = symptoms(record, REMEDIES if last else UNTRAINED)
-    if facts.asked is None:  # then no cluster was asked for that could be missing
+    if facts.asked is None:  # without a requested number, no cluster can be missing
         found.pop("dead", None)
     if facts.confident < 0.5 and "collapsed" not in found:
         found["doubt"] = (
-            "fewer than half of the samples are confident; try another number of clusters, "
+            "the model is confident about fewer than half of the samples; try another number of clusters, "
             "and look at the map and at clusters that are near each other"
         )
     return [message[0].upper() + message[1:] + "." for message in found.values()]
 
 
 def retries_of(facts: Facts) -> list[str]:
-    """Where the training went back to a sound epoch."""
+    """Where the training went back to an earlier epoch."""
     stages = {str(record.get("stage")): record for record in facts.history}
     return [f"{stage}: {why}" for stage, record in stages.items() for why in record.get("retries", ())]
 
 
 def settings_of(config: dict[str, Any]) -> list[tuple[str, str]]:
-    """Method, seed, parameters and what they came to, one line each."""
+    """Method, seed, parameters and resolved settings, one line each."""
     rows = [("method", str(config["method"])), ("seed", str(config["seed"]))]
-    return rows + [(name, _plain(value)) for name, value in _flat(config["settings"])]
+    return rows + [(name, _shown(value)) for name, value in _flat(config["settings"])]
 
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -187,5 +203,5 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     return rows
 
 
-def _plain(value: Any) -> str:
+def _shown(value: Any) -> str:
     return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Curves and bars as points of a drawing of 320 x 150, ready for a template."""
+"""Curves and bars as coordinates in a drawing of 320 x 150, ready for a template."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Curve:
 def curve(
     title: str, x: ArrayLike, y: ArrayLike, ends: tuple[str, str], span: tuple[float, float] | None = None
 ) -> Curve:
-    """A line through (x, y); ``span`` is the range of y as shares, else it is what y has."""
+    """A line through (x, y); ``span`` is the range of y if y are shares, otherwise it follows from y."""
     x, y = np.asarray(x, float), np.asarray(y, float)
     low, high = span or (float(y.min()), float(y.max()))
     across = (x - x.min()) / ((x.max() - x.min()) or 1) * WIDTH
@@ -49,7 +49,7 @@ BINS = 20
 
 
 def histogram(confidence: Sequence[float] | np.ndarray) -> Histogram:
-    """How confidences spread, the tallest bar of height 1."""
+    """The distribution of confidences; the tallest bar has height 1."""
     values = np.asarray(confidence, float)
     counts = np.histogram(values, BINS, (0, 1))[0]
     alt = f"Confidence from {values.min():.2f} to {values.max():.2f}, half above {np.median(values):.2f}"

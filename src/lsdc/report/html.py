@@ -1,4 +1,4 @@
-"""Pages from templates: whatever comes from data is text in them, and nothing is fetched."""
+"""Pages from templates: everything from the data is escaped, and nothing is fetched."""
 
 import base64
 import hashlib
@@ -10,29 +10,29 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 TEMPLATES = Path(__file__).with_name("templates")
-GOLDEN = 137.508  # degrees: hues that are never the same, for any number of clusters
+GOLDEN = 137.508  # degrees between hues, so that no two are equal for any number of clusters
 EVEN = 12  # clusters whose hues are spread evenly
 
 
 def percent(share: float) -> str:
-    """A share, as every command prints it."""
+    """A share, formatted as in every command."""
     return f"{share:.0%}"
 
 
 def portion(share: float) -> str:
-    """A share of all samples, which may be small without being none."""
+    """A share of all samples; small ones do not round to 0 %."""
     return f"{share:.1%}" if 0 < share < 0.01 else percent(share)
 
 
 def seconds(value: float) -> str:
-    """A time as people say it."""
+    """A duration for people."""
     if value < 90:
         return f"{value:.0f} s"
     return f"{value / 60:.0f} min" if value < 5400 else f"{value / 3600:.1f} h"
 
 
 def figure(value: float) -> str:
-    """Three decimals, a dash for what cannot be told."""
+    """Three decimals, or a dash if undefined."""
     return "-" if np.isnan(value) else f"{value:.3f}"
 
 
@@ -68,8 +68,8 @@ def _environment() -> Environment:
 
 
 def rendered(template: str, **content: Any) -> bytes:
-    """A page; a policy in it forbids all scripts but its own, and every address."""
+    """A page; its security policy forbids all scripts but its own, and all network access."""
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     text = _environment().get_template(template).render(style=style, script=script, digest=digest, **content)
-    return text.encode(errors="backslashreplace")  # names of files need not be UTF-8
+    return text.encode(errors="backslashreplace")  # file names need not be UTF-8

@@ -1,4 +1,4 @@
-"""Features on a plane: neighbours pull each other together, all others push apart."""
+"""Features on a plane: neighbours attract each other, all others repel."""
 
 import numpy as np
 import torch
@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 from lsdc.functional import nearest
 
 NEIGHBOURS = 15
-DIRECTIONS = 32  # of the features: distances in more of them change the picture little, and take longer
+DIRECTIONS = 32  # leading directions of the features: more change the picture little and take longer
 STEPS = 500
 OTHERS = 5  # that push a point in each step
 FARTHEST = 4.0  # that a point moves in one step by one other
@@ -17,8 +17,8 @@ FARTHEST = 4.0  # that a point moves in one step by one other
 def plane(f: NDArray[np.float32]) -> NDArray[np.float64]:
     """Positions (n, 2) from 0 to 1, the same every time.
 
-    The forces are those of UMAP with a = b = 1; each point samples one neighbour and a few others a step. Begun at
-    the leading directions, so that what is far apart stays so.
+    The forces are those of UMAP with a = b = 1; in each step a point meets one neighbour and a few others. It starts
+    from the leading directions, so that distant groups stay apart.
     """
     n, rng = len(f), np.random.default_rng(0)
     x = f.astype(np.float64) - f.mean(0, dtype=np.float64)
@@ -27,7 +27,7 @@ def plane(f: NDArray[np.float32]) -> NDArray[np.float64]:
     if min(x.shape) > DIRECTIONS:
         x = PCA(DIRECTIONS, random_state=0).fit_transform(x)
     near = nearest(torch.from_numpy(x), min(NEIGHBOURS, n - 1)).indices.numpy()
-    y = _begin(x) + rng.normal(0, 0.01, (n, 2))  # equal samples must not stay in one place
+    y = _begin(x) + rng.normal(0, 0.01, (n, 2))  # equal samples must not share one position
     for step in range(STEPS):
         y += (1 - step / STEPS) * _forces(y, near, rng)
     return _fitted(y)
@@ -40,7 +40,7 @@ def _begin(f: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _forces(y: NDArray[np.float64], near: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Where each point goes: to one neighbour, which comes towards it, and away from some others."""
+    """The step of each point: towards one neighbour, which also moves, and away from some others."""
     n = len(y)
     partner = near[np.arange(n), rng.integers(near.shape[1], size=n)]
     apart = y - y[partner]
@@ -53,6 +53,6 @@ def _forces(y: NDArray[np.float64], near: NDArray[np.int64], rng: np.random.Gene
 
 
 def _fitted(y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """In the unit square, each side by itself; a few points far off must not press all others together."""
+    """Positions scaled to the unit square, each axis by itself, so that a few outliers do not squeeze the rest."""
     low, high = np.quantile(y, [0.002, 0.998], axis=0)
     return np.asarray(np.clip((y - low) / np.maximum(high - low, 1e-9), 0, 1) * 0.94 + 0.03)

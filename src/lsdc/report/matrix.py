@@ -1,4 +1,4 @@
-"""Two ways to group the same samples, crossed: counts, with the columns in the order of the rows they match."""
+"""Two groupings of the same samples, crossed: counts, with columns in the order of the rows they match."""
 
 from dataclasses import dataclass
 

@@ -1,11 +1,11 @@
-"""Which clusters are near each other: where the probability goes that a sample does not give to its own."""
+"""Which clusters are near each other: where the probability outside a sample's own cluster goes."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-MERGE = 0.1  # of the probability, on average of both directions
+MERGE = 0.1  # mean probability in both directions that suggests a merge
 PAIRS = 8
 
 

@@ -1,4 +1,4 @@
-"""What the model says of a part of the samples: enough for a map and for doubt, however many samples there are."""
+"""The model's outputs for part of the samples: enough for the map and the doubtful ones, however large the data."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +22,7 @@ class Outputs:
 
 
 def picked(labels: NDArray[np.int64], n_clusters: int, most: int = MAPPED) -> NDArray[np.int64]:
-    """Some samples at random, the same every time, with a few of every cluster."""
+    """A reproducible random choice of samples, with a few from every cluster."""
     if len(labels) <= most:
         return np.arange(len(labels))
     rng = np.random.default_rng(0)
@@ -44,7 +44,7 @@ def doubtful(labels: NDArray[np.int64], confidence: NDArray[np.float64], each: i
 
 
 def outputs(model: Any, dataset: Dataset, mapped: NDArray[np.int64], more: NDArray[np.int64]) -> Outputs:
-    """What a fitted model says of the samples on the map and of some more."""
+    """A fitted model's outputs for the samples on the map and some more."""
     rows = np.concatenate([mapped, np.setdiff1d(more, mapped)])
     X = dataset.X
     part = replace(dataset, X=[X[i] for i in rows] if isinstance(X, list) else X[rows])

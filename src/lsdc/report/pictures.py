@@ -1,22 +1,21 @@
-"""Images for a page: each as an address that holds it, or many in one sheet."""
+"""Images for a page: each as a data URL, or many in one sheet."""
 
 import base64
 import io
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from lsdc.data.dataset import Dataset
-from lsdc.data.decode import read_image
+from lsdc.data.decode import pool
+from lsdc.data.seen import Seen
 from lsdc.data.sources import raw
 
 SIDE = 160  # of a single image at most
 TILE = 32  # of an image in the sheet at most
-BLOCK = 8  # of JPEG: tiles of whole blocks do not run into each other
+BLOCK = 8  # of JPEG: tiles of whole blocks do not bleed into each other
 SHEET_BYTES = 1_500_000
 EXACT_BYTES = 3000  # of an image without loss
 CHUNK = 500
@@ -26,7 +25,7 @@ Rows = NDArray[np.int64]
 
 
 class Sheet(NamedTuple):
-    """Many images as one address: how many stand in a line, the side of a tile, and the size of an image in it."""
+    """Many images as one data URL: images per line, the side of a tile, and the size of an image in it."""
 
     address: str
     across: int
@@ -36,41 +35,44 @@ class Sheet(NamedTuple):
 
 
 class Pictures:
-    """The images of a data set, all shown with one range of brightness."""
+    """The images of a data set, all shown on one brightness scale."""
 
-    def __init__(self, dataset: Dataset, rows: Rows) -> None:
-        self.dataset = dataset
+    def __init__(self, seen: Seen, rows: Rows) -> None:
+        self.seen = seen
         self.low, self.high = 0.0, 255.0
-        if dataset.X.dtype != np.uint8:
+        if seen.images is not None and seen.images.dtype != np.uint8:
             parts = [(float(part.min()), float(part.max())) for part in self._raw(rows)]
             self.low, self.high = min(low for low, _ in parts), max(high for _, high in parts)
 
     def _raw(self, rows: Rows) -> Iterator[np.ndarray]:
-        return (raw(self.dataset.X, rows[i : i + CHUNK]) for i in range(0, len(rows), CHUNK))
+        return (raw(self.seen.images, rows[i : i + CHUNK]) for i in range(0, len(rows), CHUNK))
 
     def addresses(self, rows: Rows) -> list[str]:
-        """One address an image, from its file where there is one: the network saw less of it than a person can."""
-        originals = self._originals(rows)
-        images = originals or [self._image(picture) for part in self._raw(rows) for picture in part]
-        return [_address(image) for image in images]
+        """One data URL per image, from its file if there is one, which shows more than the network saw."""
+        originals = [image for i in rows if (image := self.seen.from_file(i, SIDE)) is not None]
+        if len(originals) == len(rows):
+            return [_address(Image.fromarray(image)) for image in originals]
+        return [_address(image) for image in self._images(rows, SIDE)]
 
-    def _originals(self, rows: Rows) -> list[Image.Image]:
-        ids, folder = self.dataset.ids, Path(self.dataset.name)
-        if ids is None or not folder.is_dir() or self.dataset.image_range:
-            return []
-        found = [read_image(folder / str(ids[i]), SIDE) for i in rows]
-        good = [image for image in found if isinstance(image, np.ndarray) and image.dtype == np.uint8]
-        return [Image.fromarray(image) for image in good] if len(good) == len(rows) else []
+    def _images(self, rows: Rows, side: int) -> Iterator[Image.Image]:
+        """As the model saw them, or from their files; one that is gone is grey."""
+        if self.seen.images is not None:
+            yield from (self._image(picture) for part in self._raw(rows) for picture in part)
+            return
+        for start in range(0, len(rows), CHUNK):
+            with pool() as run:
+                read = run(lambda i: self.seen.from_file(i, side), rows[start : start + CHUNK].tolist())
+            for image in read:
+                yield Image.new("RGB", (side, side), (GREY,) * 3) if image is None else Image.fromarray(image)
 
     def sheet(self, rows: Rows) -> "Sheet":
         """All of them in one image, each in the upper left corner of its tile."""
-        first = _within(self._image(next(self._raw(rows[:1]))[0]), TILE)
+        first = _within(next(self._images(rows[:1], TILE)), TILE)
         tile = -(-max(first.size) // BLOCK) * BLOCK
         across = int(np.ceil(np.sqrt(len(rows))))
         whole = Image.new(first.mode, (across * tile, -(-len(rows) // across) * tile))
-        pictures = (picture for part in self._raw(rows) for picture in part)
-        for i, picture in enumerate(pictures):
-            whole.paste(_within(self._image(picture), TILE), (i % across * tile, i // across * tile))
+        for i, image in enumerate(self._images(rows, TILE)):
+            whole.paste(_within(image, TILE), (i % across * tile, i // across * tile))
         return Sheet(_small(whole), across, tile, *first.size)
 
     def _image(self, picture: np.ndarray) -> Image.Image:
@@ -85,7 +87,7 @@ class Pictures:
 
 
 def _within(image: Image.Image, side: int) -> Image.Image:
-    """Not larger than a square."""
+    """The image, scaled down to fit into a square."""
     factor = side / max(image.size)
     if factor >= 1:
         return image
@@ -94,7 +96,7 @@ def _within(image: Image.Image, side: int) -> Image.Image:
 
 
 def _small(sheet: Image.Image) -> str:
-    """In as many bytes as there is room for: noise is the worst, photos fit at the first try."""
+    """The sheet in as many bytes as there is room for: photos fit at the first try, noise is the worst."""
     exact = _encoded(sheet, "PNG") if max(sheet.size) < 1000 else b""
     content = b""
     for quality in (80, 60, 40, 20):
@@ -105,7 +107,7 @@ def _small(sheet: Image.Image) -> str:
 
 
 def _address(image: Image.Image) -> str:
-    """Exact for drawings and small ones, JPEG for photos."""
+    """A data URL: lossless for drawings and small images, JPEG for photos."""
     image = _within(image, SIDE)
     exact = _encoded(image, "PNG", optimize=True)
     if len(exact) < EXACT_BYTES:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from lsdc.data.dataset import Dataset
+from lsdc.data.seen import Seen
 from lsdc.report.apart import excerpt
 from lsdc.report.facts import Facts
 from lsdc.report.layout import plane
@@ -22,7 +22,7 @@ class Scatter:
     count: int
 
 
-def scatter(facts: Facts, dataset: Dataset, out: Outputs, pictures: Pictures | None) -> Scatter:
+def scatter(facts: Facts, seen: Seen, out: Outputs, pictures: Pictures | None) -> Scatter:
     """All points in the order of their rows."""
     rows = out.rows[: out.mapped]
     place = (plane(out.f[: out.mapped]) * 1000).round().astype(int)
@@ -33,15 +33,13 @@ def scatter(facts: Facts, dataset: Dataset, out: Outputs, pictures: Pictures | N
         "cluster": facts.labels[rows].tolist(),
         "confidence": facts.confidence[rows].round(2).tolist(),
         "id": [facts.ids[i][:NAME] for i in rows],
-        "text": _texts(dataset, rows.tolist()),
+        "text": _texts(seen, rows.tolist()),
         "names": [facts.name(k) for k in range(facts.n_clusters)],
         "sheet": sheet._asdict() | {"address": ""} if sheet else None,
     }
     return Scatter(data, sheet.address if sheet else "", len(rows))
 
 
-def _texts(dataset: Dataset, rows: list[int]) -> list[str]:
-    """The beginnings of texts, of other data nothing."""
-    if not isinstance(dataset.X, list):
-        return []
-    return ["".join(part for part, _ in excerpt(dataset.X[i], [], 120)) for i in rows]
+def _texts(seen: Seen, rows: list[int]) -> list[str]:
+    """The beginnings of texts; nothing for other data."""
+    return ["".join(part for part, _ in excerpt(seen.texts[i], [], 120)) for i in rows] if seen.texts else []

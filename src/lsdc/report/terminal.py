@@ -1,4 +1,4 @@
-"""A run in the terminal: a live line per stage while it works, tables when it is done."""
+"""A run in the terminal: a live line per stage while it runs, tables when it is done."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ MOST_ROWS = 30  # of a table of clusters
 EVERY = 10.0  # seconds between lines where the output is not a terminal
 
 
-def describe(record: dict[str, Any]) -> str:
+def figures_of(record: dict[str, Any]) -> str:
     """The few figures of an epoch that a person follows."""
     parts = [f"loss {record['loss']:.4f}"]
     if "accuracy" in record:
@@ -34,7 +34,7 @@ def describe(record: dict[str, Any]) -> str:
 
 
 class Live:
-    """Shows the steps of a fit: pass it as ``callback``. Nothing is shown before ``open`` or the first one."""
+    """Shows the progress of a fit: pass it as ``callback``. Nothing is shown before ``open`` or the first step."""
 
     def __init__(self, console: Console, headline: str = "") -> None:
         self.console, self.headline, self.opened = console, headline, False
@@ -63,7 +63,7 @@ class Live:
             self.open()
 
     def open(self) -> None:
-        """Say what is fitted, once."""
+        """Print the headline, once."""
         if not self.opened:
             self.opened = True
             if self.headline:
@@ -90,7 +90,7 @@ class Live:
         if step.record is None:
             self.bars.update(task, completed=step.epoch - 1 + step.step / step.steps, left=left)
             return
-        figures, last = describe(step.record), step.epoch == step.epochs
+        figures, last = figures_of(step.record), step.epoch == step.epochs
         self.bars.update(task, completed=step.epoch, epoch=step.epoch, figures=figures, left="" if last else left)
         if self.bars.disable and (last or time.monotonic() - self.said > EVERY):
             self.said = time.monotonic()
@@ -99,12 +99,12 @@ class Live:
 
 
 def ProgressBar() -> Live:
-    """Bars for a fit in Python, in notebooks too: ``with lsdc.ProgressBar() as bar: model.fit(X, callback=bar)``."""
+    """Progress bars for Python and notebooks: ``with lsdc.ProgressBar() as bar: model.fit(X, callback=bar)``."""
     return Live(Console(stderr=True))
 
 
 class Board:
-    """Shows the cells of a table at work: one bar for the whole, one line for each running cell."""
+    """Shows the jobs of a table: one bar for all of them, one line per running job."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -130,7 +130,7 @@ class Board:
         self.bars.stop()
 
     def update(self, done: int, total: int, running: Mapping[str, Step | None]) -> None:
-        """``running`` has what each cell at work reported last, by its name."""
+        """``running`` maps the name of each running job to its last report."""
         self.bars.update(self.whole, completed=done, total=total)
         for name in [name for name in self.tasks if name not in running]:
             self.bars.remove_task(self.tasks.pop(name))
@@ -142,7 +142,7 @@ class Board:
                 self._show(name, step)
 
     def _show(self, name: str, step: Step) -> None:
-        figures = f"{step.stage} · {describe(step.record)}" if step.record else step.stage
+        figures = f"{step.stage} · {figures_of(step.record)}" if step.record else step.stage
         epoch = step.epoch if step.record else step.epoch - 1
         self.bars.update(self.tasks[name], completed=epoch, total=max(step.epochs, 1), figures=figures)
         if step.record and time.monotonic() - self.said.get(name, 0.0) > 6 * EVERY:
@@ -150,13 +150,13 @@ class Board:
             self.say(name, f"epoch {step.epoch}/{step.epochs} · {figures}")
 
     def say(self, name: str, what: str) -> None:
-        """A line of its own where no bars can be drawn."""
+        """Print a line where no bars can be drawn."""
         if not self.console.is_terminal:
             self.console.print(Text(f"{name}: {what}"), soft_wrap=True)
 
 
 def rows_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0, 1)) -> Table:
-    """Any table of texts: words to the left, by default the first two columns, figures to the right."""
+    """A table of texts: the columns ``left`` are left-aligned, all others right-aligned."""
     table = Table(title=Text(printable(title)), title_justify="left", header_style="bold")
     for i, head in enumerate(heads):
         table.add_column(head, justify="left" if i in left else "right")
@@ -166,7 +166,7 @@ def rows_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], 
 
 
 def scores_table(rows: dict[str, Scores], title: str) -> Table:
-    """One line a method: ACC, NMI, ARI, and what the confident samples (above 0.9) are worth."""
+    """One line per method: ACC, NMI, ARI, and the share and ACC of the confident samples (above 0.9)."""
     table = Table(title=Text(printable(title)), title_justify="left", header_style="bold")
     table.add_column("method")
     for name in ("ACC", "NMI", "ARI", "confident", "their ACC"):
@@ -183,7 +183,7 @@ def scores_table(rows: dict[str, Scores], title: str) -> Table:
 def sizes_table(
     labels: np.ndarray, confidence: np.ndarray, n_clusters: int, names: Sequence[str] | None = None
 ) -> Table:
-    """How many samples each cluster holds, and how sure the model is of them; what it is called, if it has a name."""
+    """Size and confidence of each cluster, and its name if it has one."""
     table = Table(header_style="bold")
     for name in ("cluster", "samples", "share", "mean confidence", "confident"):
         table.add_column(name, justify="right")
@@ -202,7 +202,7 @@ def sizes_table(
 
 
 def candidates_table(found: Suggestion) -> Table:
-    """What speaks for each number of clusters; the widest bars are those of the best figures, the choice is marked."""
+    """The evidence for each number of clusters; the best scores have the widest bars, and the choice is marked."""
     table = Table(header_style="bold", caption=_signals(found), caption_justify="left")
     for name in ("clusters", "parts", "eigengap", "silhouette", "stability"):
         table.add_column(name, justify="right" if name == "clusters" else "left")
@@ -232,7 +232,7 @@ def _signals(found: Suggestion) -> Text:
 
 
 def names_table(kind: str, entries: Sequence[tuple[str, str]]) -> Table:
-    """Names with a sentence each."""
+    """Names and their descriptions."""
     table = Table(title=kind, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
     for name, about in entries:
         table.add_row(Text(name, style="bold"), Text(about))

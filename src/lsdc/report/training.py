@@ -9,14 +9,15 @@ STAGES = {
     "pretext": "Pretext: learning features without labels",
     "starts": "First classifiers, from many starts",
     "clustering": "Clustering",
-    "choice": "Choosing the classifier that explains the neighbours best",
+    "choice": "New classifiers on what the network has become",
+    "agreement": "What the better half of the classifiers agrees on",
 }
 SHARES = {"confident": "Confident samples", "accuracy": "Accuracy of the pretext"}
 
 
 @dataclass(frozen=True)
 class Course:
-    """One stage: its curves, and what there is no need to draw."""
+    """One stage: its curves, and what a sentence says better."""
 
     title: str
     epochs: int
@@ -25,7 +26,7 @@ class Course:
 
 
 def courses(history: list[dict[str, Any]], n_clusters: int) -> list[Course]:
-    """The stages in their order; one of a single epoch has no curve."""
+    """The stages in order; a stage of a single epoch has no curve."""
     stages: dict[str, list[dict[str, Any]]] = {}
     for record in history:
         stages.setdefault(str(record.get("stage", "")), []).append(record)

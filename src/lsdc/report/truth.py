@@ -15,13 +15,13 @@ MISTAKES = 8
 
 @dataclass(frozen=True)
 class Against:
-    """All that labels say."""
+    """The comparison with the labels."""
 
     scores: Scores
     matrices: list[Matrix]
     coverage: Curve
     mistakes: list[tuple[str, int, int]]  # class, cluster, samples
-    mostly: dict[int, tuple[str, float]]  # of each cluster its largest class, and its share
+    mostly: dict[int, tuple[str, float]]  # the largest class of each cluster, and its share
 
 
 def against(facts: Facts, y: NDArray[np.generic], class_names: tuple[str, ...]) -> Against:
@@ -47,14 +47,14 @@ def against(facts: Facts, y: NDArray[np.generic], class_names: tuple[str, ...]) 
 
 
 def _classes(y: NDArray[np.generic], class_names: tuple[str, ...]) -> tuple[list[str], Counts]:
-    """The names of the classes that occur, and the number of each sample's."""
+    """The names of the classes that occur, and the class number of each sample."""
     values, codes = np.unique(y.astype(str) if y.dtype.kind == "O" else y, return_inverse=True)
     numbered = y.dtype.kind in "iu" and int(values[0]) >= 0 and int(values[-1]) < len(class_names)
     return [class_names[int(v)] if numbered else str(v) for v in values], codes.astype(np.int64)
 
 
 def _mistakes(table: Counts, match: Match, classes: list[str]) -> list[tuple[str, int, int]]:
-    """Where most samples of a class are that are not in the cluster it matches."""
+    """The most frequent mistakes: samples of a class outside the cluster it matches."""
     wrong = table.copy()
     wrong[list(match.column_of), list(match.column_of.values())] = 0
     order = np.argsort(-wrong, axis=None, kind="stable")[:MISTAKES]
@@ -63,7 +63,7 @@ def _mistakes(table: Counts, match: Match, classes: list[str]) -> list[tuple[str
 
 
 def _coverage(right: NDArray[np.bool_], confidence: NDArray[np.float64]) -> Curve:
-    """How many are right among the most confident 5 %, 6 %, ..., all of the samples."""
+    """The accuracy of the most confident 5 %, 6 %, ..., all of the samples."""
     order = np.argsort(-confidence, kind="stable")
     accuracy = np.cumsum(right[order]) / np.arange(1, len(right) + 1)
     at = np.unique(np.ceil(np.linspace(0.05, 1, 96) * len(right)).astype(int)) - 1

@@ -1,4 +1,4 @@
-"""report.html of a run, from its folder, its data and its model."""
+"""Writes a run's report.html from its folder, data and model."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from lsdc.runs.folder import Run
 
 @dataclass(frozen=True)
 class Inputs:
-    """The samples as the model gets them, texts as the weights of words."""
+    """The samples as the model sees them, texts as tf-idf."""
 
     X: Any
     words: tuple[str, ...]
@@ -39,7 +39,7 @@ def write_report(
     missing: str = "",
     to: Path | None = None,
 ) -> None:
-    """Write report.html, or the file that is wanted; ``missing`` says why there is no data, where there is none."""
+    """Write report.html, or another file; ``missing`` says why there is no data, if so."""
     facts = Facts.of(run, config)
     if dataset is not None and model is None:
         try:
@@ -69,7 +69,7 @@ def _inputs(model: Estimator, dataset: Dataset) -> Inputs | None:
 
 
 def drawn(facts: Facts, dataset: Dataset | None, inputs: Inputs | None, out: Outputs | None, missing: str) -> bytes:
-    """The page of what is known; what the data or the model would add is left out where they are not there."""
+    """The page, without what only the data or the model could add where they are missing."""
     y = dataset.y if dataset is not None else None
     truth = against(facts, np.asarray(y), dataset.class_names) if dataset is not None and y is not None else None
     maker = Cards(facts, dataset, inputs, out)
@@ -83,7 +83,8 @@ def drawn(facts: Facts, dataset: Dataset | None, inputs: Inputs | None, out: Out
         settings=settings_of(facts.config),
         cards=cards,
         others=others,
-        map=scatter(facts, dataset, out, maker.pictures) if dataset is not None and out is not None else None,
+        reach=max((abs(f.deviations) for card in cards for f in card.apart), default=0.0) or 1.0,
+        map=scatter(facts, maker.seen, out, maker.pictures) if out is not None else None,
         colours=colours(facts.n_clusters),
         near=near.tolist() if near is not None and facts.n_clusters <= LARGEST else None,
         pairs=nearest_pairs(near) if near is not None else [],

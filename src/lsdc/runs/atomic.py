@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and are still there after a power cut."""
+"""Atomic file writes that survive a power cut."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Put a file in place whole or not at all; a pipe or device is written to, never replaced."""
+    """Write a file completely or not at all; a pipe or device is written to, never replaced."""
     if path.exists() and not path.is_file():
         with path.open("wb") as special:
             special.write(content)
@@ -19,7 +19,7 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 @contextmanager
 def whole(path: Path, content: bytes) -> Iterator[Callable[[], None]]:
-    """The content on disk beside ``path``; the function given puts it in place, at once and whole."""
+    """Write the content to disk next to ``path``; the function yielded moves it into place atomically."""
     make_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
     try:
@@ -35,7 +35,7 @@ def whole(path: Path, content: bytes) -> Iterator[Callable[[], None]]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, so that they are there after a power cut too."""
+    """Create a folder and its parents, and sync them to disk."""
     if not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
@@ -43,7 +43,7 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make sure that what was renamed in a folder is so after a power cut too."""
+    """Sync a folder to disk, so that renames in it survive a power cut."""
     if os.name == "posix" and os.access(folder, os.R_OK):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -53,7 +53,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _sync(handle: int) -> None:
-    """To the disk, on file systems that can: some have no such call for files or for folders."""
+    """Sync a file or folder, where the file system supports it."""
     try:
         os.fsync(handle)
     except OSError as error:

@@ -1,7 +1,7 @@
 """The state of a stage as one safetensors file: tensors, and JSON in its header. No pickle.
 
 Random numbers, the order of the samples and the learning rate follow from the seed and the position (see ``rng``),
-the counters of the health checks from the history, so these need no place in it.
+and the counters of the health checks from the history, so none of these is stored.
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from lsdc.errors import InputError, reason
 from lsdc.runs.tensors import read_tensors, tensors_from_bytes, tensors_to_bytes
 from lsdc.runs.untrusted import records
 
-FORMAT = 2  # of checkpoints: a change that older code cannot read, or that is read otherwise, counts it up
+FORMAT = 2  # incremented by changes that older code cannot read or would misread
 
 
 def has_collapsed(history: list[dict[str, Any]]) -> bool:
@@ -24,24 +24,24 @@ def has_collapsed(history: list[dict[str, Any]]) -> bool:
 
 
 def check_slots(state: dict[int, dict[str, Tensor]], optimizer: torch.optim.Optimizer) -> None:
-    """Refuse the state of another optimiser, or of one for other parameters, with a ``ValueError``."""
+    """Raise ``ValueError`` for the state of another optimiser or of other parameters."""
     wanted = {"momentum_buffer"} if isinstance(optimizer, torch.optim.SGD) else {"step", "exp_avg", "exp_avg_sq"}
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     for index, slots in state.items():
         if not 0 <= index < len(parameters) or slots.keys() != wanted:
-            raise ValueError(f"the optimiser's state {index} is another's")
+            raise ValueError(f"the optimiser's state {index} belongs to another optimiser")
         for name, tensor in slots.items():
             if tensor.shape != (() if name == "step" else parameters[index].shape):
                 raise ValueError(f"the optimiser's {index}.{name} has shape {tuple(tensor.shape)}")
             if not tensor.is_floating_point() or (name == "step" and tensor < 0):
-                raise ValueError(f"the optimiser's {index}.{name} has impossible values")
+                raise ValueError(f"the optimiser's {index}.{name} has invalid values")
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a stage is: everything that going on from there depends on.
+    """The state of a stage: everything needed to continue from there.
 
-    ``history`` are the records of finished epochs; ``step``, ``sums`` and ``seconds`` tell of the one that is not,
+    ``history`` holds the records of finished epochs; ``step``, ``sums`` and ``seconds`` describe the unfinished one,
     ``retries`` why earlier attempts were given up.
     """
 
@@ -55,11 +55,11 @@ class Checkpoint:
 
     @property
     def sound(self) -> bool:
-        """Whether this is a place to come back to: the end of an epoch in which the clusters had not collapsed."""
+        """Whether training can go back to it: the end of an epoch whose clusters had not collapsed."""
         return self.step == 0 and not has_collapsed(self.history)
 
     def copy(self) -> "Checkpoint":
-        """The same, of tensors that stay as they are."""
+        """A copy whose tensors no longer change."""
         weights, optimizer, sums = (
             {name: tensor.clone() for name, tensor in group.items()}
             for group in (self.weights, self.optimizer, self.sums)
@@ -80,13 +80,13 @@ class Checkpoint:
             raise InputError(f"the checkpoint does not fit this network ({reason(error)})") from None
 
     def to_bytes(self, header: dict[str, Any]) -> bytes:
-        """One safetensors file; ``header`` says which run it belongs to."""
+        """The content of one safetensors file; ``header`` says which run it belongs to."""
         groups = {"weights": self.weights, "optimizer": self.optimizer, "sums": self.sums}
         tensors = {f"{kind}/{name}": tensor for kind, group in groups.items() for name, tensor in group.items()}
         best = min(self.history, key=lambda record: float(record["loss"]), default=None)
-        about = {"format": FORMAT, "history": self.history, "step": self.step, "seconds": self.seconds}
-        about |= {"retries": self.retries, "best": best and {"epoch": best["epoch"], "loss": best["loss"]}}
-        return tensors_to_bytes(tensors, {**header, **about})
+        state = {"format": FORMAT, "history": self.history, "step": self.step, "seconds": self.seconds}
+        state |= {"retries": self.retries, "best": best and {"epoch": best["epoch"], "loss": best["loss"]}}
+        return tensors_to_bytes(tensors, {**header, **state})
 
     @classmethod
     def from_bytes(cls, content: bytes) -> tuple["Checkpoint", dict[str, Any]]:
@@ -101,7 +101,9 @@ class Checkpoint:
     @classmethod
     def _of(cls, tensors: dict[str, Tensor], header: dict[str, Any], name: str) -> tuple["Checkpoint", dict[str, Any]]:
         if header.get("format") != FORMAT:
-            raise InputError(f"{name}: of another version of lsdc (format {header.get('format')!r}, not {FORMAT})")
+            raise InputError(
+                f"{name}: written by another version of lsdc (format {header.get('format')!r}, not {FORMAT})"
+            )
         parts: dict[str, dict[str, Tensor]] = {"weights": {}, "optimizer": {}, "sums": {}}
         for key, tensor in tensors.items():
             kind, _, rest = key.partition("/")

@@ -14,7 +14,7 @@ PACKAGES = ("lsd-clusters", "torch", "numpy", "scipy", "scikit-learn", "safetens
 
 
 def environment() -> dict[str, Any]:
-    """Versions, hardware and the commit of the code, as far as they can be told."""
+    """Versions, hardware and the commit of the code, as far as known."""
     versions: dict[str, str | None] = {}
     for package in PACKAGES:
         try:
@@ -51,7 +51,7 @@ def _commit() -> str | None:
         return done.stdout.strip()
 
     try:
-        git("ls-files", "--error-unmatch", Path(__file__).name)  # installed inside somebody else's checkout: not ours
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # fails if installed inside another project's checkout
         return git("describe", "--always", "--dirty=+", "--abbrev=40", "--exclude=*")
     except (OSError, subprocess.SubprocessError):
         return None

@@ -1,4 +1,4 @@
-"""The run folder: everything a run was, is and found out, as files that appear whole or not at all."""
+"""The run folder: all files of a run, written atomically."""
 
 import hashlib
 import json
@@ -44,28 +44,28 @@ class Run:
         self.interval = interval  # seconds between checkpoints within an epoch
         self.resuming = False
         self.fingerprint = ""
-        self.source: dict[str, Any] = {}  # where the data came from, for config.json
+        self.source: dict[str, Any] = {}  # the data's origin, for config.json
         self.ids: Sequence[object] | None = None  # the names of the samples, for labels.csv
         self.outliers = 0.0  # the share of the samples that labels.csv leaves unassigned
-        self.began: Callable[[], None] = lambda: None  # called once the run is known to be possible
-        self._sound: set[str] = set()  # stages whose newest checkpoint is one to come back to
-        self._owed: dict[str, list[dict[str, Any]]] = {}  # records of stages that the disk did not take
+        self.began: Callable[[], None] = lambda: None  # called once the run is about to start
+        self._sound: set[str] = set()  # stages whose newest checkpoint is sound
+        self._owed: dict[str, list[dict[str, Any]]] = {}  # records of stages that could not be written to disk
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], overwrite: bool = False) -> "Run":
-        """A new run; one that is there is refused unless ``overwrite`` is set. Nothing is written before ``start``."""
+        """A new run; an existing one is refused unless ``overwrite`` is set. Nothing is written before ``start``."""
         run = cls(Path(path), overwrite)
         run._check_place()
         return run
 
     def _check_place(self) -> None:
-        """Refuse a place where a new run must not begin: whatever is there, others have made."""
+        """Refuse to start a new run in a folder that holds something else."""
         if _is_vacant(self.path):
             return
         if not self.path.is_dir() or not is_run(self.path):
-            raise InputError(f"{self.path}: exists and is not a run folder; choose another place with --out")
+            raise InputError(f"{self.path}: already exists and is not a run folder; choose another --out")
         if not self.overwrite:
-            raise InputError(f"{self.path}: a run is there already; use --resume, --overwrite or another --out")
+            raise InputError(f"{self.path}: a run already exists here; use --resume, --overwrite or another --out")
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> "Run":
@@ -77,7 +77,7 @@ class Run:
 
     @classmethod
     def resume(cls, path: str | os.PathLike[str]) -> "Run":
-        """An existing run to go on with, or a new one where none was begun yet: what a restarted job needs."""
+        """An existing run to resume, or a new one if none was started yet: what a restarted job needs."""
         run = cls(Path(path)) if _is_vacant(Path(path)) else cls.open(path)
         run.resuming = is_run(run.path)
         return run
@@ -86,7 +86,7 @@ class Run:
     def of(
         cls, run: "Run | str | os.PathLike[str] | None", resume: "Run | str | os.PathLike[str] | None"
     ) -> "Run | None":
-        """The run of whatever ``fit`` was given."""
+        """The run for the arguments of ``fit``."""
         if isinstance(resume, Run):
             resume.resuming = is_run(resume.path)
             return resume
@@ -94,40 +94,38 @@ class Run:
             return cls.resume(resume)
         return run if run is None or isinstance(run, Run) else cls.create(run)
 
-    def stored(self, name: str) -> Any:
-        """What config.json has of that name: the ``seed`` the run was started with, its ``data``."""
+    def config(self, name: str) -> Any:
+        """An entry of config.json, such as the ``seed`` the run was started with or its ``data``."""
         return self.read_json("config.json").get(name)
 
     def start(self, settings: dict[str, Any], params: dict[str, Any], content: dict[str, Any]) -> None:
-        """Make the folder and write what the run is, or check that it is the run to go on with."""
+        """Create the folder and write config.json, or check that this is the run to resume."""
         self.bind({**settings, "data": content})
         if self.resuming:
-            if self.stored("fingerprint") != self.fingerprint:
-                raise InputError(
-                    f"{self.path}: was started with other settings or data; use --overwrite to start again"
-                )
+            if self.config("fingerprint") != self.fingerprint:
+                raise InputError(f"{self.path}: started with other settings or data; use --overwrite to start over")
         else:
-            self._check_place()  # again, as nobody held the lock when it was created
+            self._check_place()  # again, as the first check was made without the lock
             self._clear()
-            described = {**settings, "params": params, "data": {**self.source, **content}}
-            self.write_json("config.json", {**described, "fingerprint": self.fingerprint})
+            config = {**settings, "params": params, "data": {**self.source, **content}}
+            self.write_json("config.json", {**config, "fingerprint": self.fingerprint})
         self.write_json("environment.json", environment())
         self.began()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Refuse a run that another process is at work on."""
+        """Lock the run; refuse one that another process is using."""
         try:
             make_folder(self.path)
         except OSError as error:
             raise InputError(f"{self.path}: cannot write there ({error.strerror})") from None
         with lock.alone(self.path):
             for left in (file for pattern in TEMPORARY for file in self.path.glob(pattern)):
-                left.unlink(missing_ok=True)  # by a process that was killed while it wrote
+                left.unlink(missing_ok=True)  # left by a process that was killed while writing
             yield
 
     def _clear(self) -> None:
-        """Of a run that was there, remove what a run consists of but config.json: it stays a run until another is."""
+        """Remove the files of an existing run except config.json, so that it stays a run until the new one is."""
         try:
             make_folder(self.path)
             if self.overwrite:
@@ -139,7 +137,7 @@ class Run:
             raise InputError(f"{self.path}: cannot write there ({error.strerror})") from None
 
     def bind(self, settings: dict[str, Any]) -> None:
-        """Tie checkpoints to the settings and the data they were made with."""
+        """Tie checkpoints to these settings and data."""
         self.fingerprint = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
@@ -153,6 +151,11 @@ class Run:
         """A JSON file of the run."""
         return read_json(self.path / name)
 
+    def names(self) -> list[Any]:
+        """What the clusters of the run are called in names.json, in their order; nothing where it has none."""
+        found = self.read_json("names.json").get("names", []) if (self.path / "names.json").exists() else []
+        return found if isinstance(found, list) else []
+
     def write_labels(
         self,
         ids: Sequence[object],
@@ -161,9 +164,9 @@ class Run:
         more: Mapping[str, Iterable[object]] | None = None,
         named: Names | None = None,
     ) -> None:
-        """labels.csv, one line a sample, which ends a run: records that a full disk did not take come before it.
+        """Write labels.csv, which ends a run, one line per sample; first any records that a full disk had refused.
 
-        ``more`` are further columns. Where the clusters have terms, names.json has these and their names.
+        ``more`` are further columns. Where the clusters have terms, names.json has the terms and names.
         """
         for stage, history in self._owed.items():
             self._write_metrics(stage, history)
@@ -186,9 +189,9 @@ class Run:
         return Checkpoint.read(kept[0])[0] if kept else None
 
     def restore(self, stage: str) -> list[Checkpoint]:
-        """The last states of a stage, the newest first; metrics.jsonl is brought back to it.
+        """The last states of a stage, newest first; metrics.jsonl is rewound to match.
 
-        One that cannot be read is said and left out; one of another run is refused.
+        An unreadable one is skipped with a warning; one of another run is refused.
         """
         found, damaged = [], []
         for path in (self._checkpoint(stage), self._checkpoint(stage, previous=True)):
@@ -198,9 +201,7 @@ class Run:
                 except Damaged as error:
                     damaged.append(str(error))
         if damaged:
-            where = (
-                f"goes on from the one before it, epoch {len(found[0].history)}" if found else "starts the stage again"
-            )
+            where = f"using the one before it, epoch {len(found[0].history)}" if found else "starting the stage again"
             warnings.warn(f"{damaged[0]}; {where}", HealthWarning, stacklevel=1)
         self._sound = self._sound - {stage} | ({stage} if found and found[0].sound and not damaged else set())
         self._write_metrics(stage, found[0].history if found else [])
@@ -212,11 +213,11 @@ class Run:
         except InputError as error:
             raise Damaged(str(error)) from None
         if header.get("fingerprint") != self.fingerprint or header.get("stage") != stage:
-            raise InputError(f"{path}: belongs to a run with other settings or data; use --overwrite to start again")
+            raise InputError(f"{path}: belongs to a run with other settings or data; use --overwrite to start over")
         return checkpoint
 
     def keep(self, stage: str, checkpoint: Checkpoint) -> None:
-        """Store the state of a stage, beside the last one to come back to, and the records of metrics.jsonl."""
+        """Store the state of a stage, next to the last sound one, and the records of metrics.jsonl."""
         path = self._checkpoint(stage)
         self._owed[stage] = checkpoint.history
         content = checkpoint.to_bytes({"fingerprint": self.fingerprint, "stage": stage})
@@ -229,11 +230,11 @@ class Run:
         del self._owed[stage]
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """The records of metrics.jsonl; a line cut short when the run was stopped is left out."""
+        """The records of metrics.jsonl, without a last line truncated by a crash."""
         return read_records(self.path / "metrics.jsonl")
 
     def _write_metrics(self, stage: str, history: list[dict[str, Any]]) -> None:
-        """The records of a stage in metrics.jsonl, after those of the stages before."""
+        """Write the records of a stage to metrics.jsonl, after those of earlier stages."""
         before = [record for record in self.read_metrics() if record.get("stage") != stage]
         text = "".join(json.dumps(record) + "\n" for record in before + history)
         if text or (self.path / "metrics.jsonl").exists():
@@ -241,14 +242,14 @@ class Run:
 
 
 def _is_vacant(path: Path) -> bool:
-    """Whether a run can begin here: nothing is there, or what a process left that was killed before it had begun."""
+    """Whether a run can start here: the folder is empty, or a process was killed before its run began."""
     if not path.is_dir():
         return not path.exists()
     return all(file.name == lock.NAME or any(fnmatch(file.name, own) for own in TEMPORARY) for file in path.iterdir())
 
 
 def is_run(path: Path) -> bool:
-    """Whether a folder is one of ours; many others hold a config.json too. A run with links out of it is refused."""
+    """Whether a folder is one of our runs; others may hold a config.json too. Links out of the folder are refused."""
     try:
         contained(path, ["config.json"])
         config = read_json(path / "config.json")

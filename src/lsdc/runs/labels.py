@@ -1,4 +1,4 @@
-"""labels.csv: id or path, cluster, confidence, and more; harmless in a spreadsheet, and read back to the letter."""
+"""labels.csv: id or path, cluster, confidence and more; safe in a spreadsheet, and read back exactly."""
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,9 +23,9 @@ def labels_csv(
     more: Mapping[str, Iterable[object]] | None = None,
     named: Names | None = None,
 ) -> str:
-    """The text of a labels file; ``more`` are further columns by their names, in order.
+    """The text of a labels file; ``more`` are further columns by name, in order.
 
-    Clusters that have terms are named in the first of these.
+    Where clusters have terms, the first further column has their names.
     """
     columns: dict[str, Iterable[object]] = {}
     if named and any(named.terms):
@@ -41,7 +41,7 @@ def _written(value: object) -> str:
 
 
 def read_labels(path: Path, config: dict[str, Any]) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Ids, clusters and confidences of a labels file, if they can be those of the run with this config."""
+    """Ids, clusters and confidences from a labels file, checked against the run's config."""
     try:
         csv.field_size_limit(LONGEST_LINE)
         with plain_file(path).open(newline="", encoding="utf-8") as file:
@@ -52,12 +52,14 @@ def read_labels(path: Path, config: dict[str, Any]) -> tuple[list[str], np.ndarr
     except InputError:
         raise
     except FileNotFoundError:
-        raise InputError(f"{path}: not there; the run has not finished (lsdc fit ... --resume)") from None
+        raise InputError(
+            f"{path}: does not exist; the run has not finished (continue it with lsdc fit ... --resume)"
+        ) from None
     except (KeyError, ValueError, TypeError, OverflowError, csv.Error):
         raise InputError(f"{path}: not a labels file (it should have the columns {', '.join(COLUMNS)})") from None
     n = config["data"].get("n", len(rows)) if isinstance(config.get("data"), dict) else len(rows)
     if not rows or len(rows) != n:
         raise InputError(f"{path}: has {len(rows)} rows, but the run has {n} samples")
     if clusters.min() < UNASSIGNED or clusters.max() >= len(rows) or not ((confidence >= 0) & (confidence <= 1)).all():
-        raise InputError(f"{path}: holds clusters or confidences that cannot be")
+        raise InputError(f"{path}: contains invalid clusters or confidences")
     return ids, clusters, confidence

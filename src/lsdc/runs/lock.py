@@ -1,4 +1,4 @@
-"""One process at a time in a folder: a lock on a file that stays, as one that is removed can be held twice."""
+"""One process at a time per folder: a lock on a file that is never removed, as a removed one can be held twice."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ HELD = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Refuse a folder that another process is at work on; where the system has no such locks, go on without."""
+    """Lock a folder, or refuse it if another process has; where the system has no such locks, continue without."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -28,8 +28,8 @@ def alone(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in HELD:
             os.close(handle)
-            raise Busy(f"{folder}: another process is at work on this run; wait for it") from None
-        message = f"{folder}: its file system has no locks ({error.strerror}); let no other process work on this run"
+            raise Busy(f"{folder}: another process is using this run; wait until it has finished") from None
+        message = f"{folder}: the file system has no locks ({error.strerror}); make sure no other process uses this run"
         warnings.warn(message, HealthWarning, stacklevel=3)
     try:
         yield
@@ -38,7 +38,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def _opened(path: Path) -> int:
-    """A handle of the lock file, which is never written to; a link is not followed, nor a pipe waited for."""
+    """Open the lock file, which stays empty, without following links or waiting for a pipe."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     except OSError as error:

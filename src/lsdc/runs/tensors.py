@@ -1,4 +1,4 @@
-"""Tensors and a JSON header as one safetensors file: no pickle, and nothing is written that could not be read back."""
+"""Tensors and a JSON header in one safetensors file: no pickle, and only what can be read back is written."""
 
 import json
 from pathlib import Path
@@ -38,14 +38,14 @@ def tensors_from_bytes(content: bytes, name: str) -> tuple[dict[str, Tensor], di
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
-    """Tensors and a JSON header in one file, written atomically; what could not be read back is refused."""
+    """Write tensors and a JSON header to one file atomically; refuses what could not be read back."""
     for name, tensor in tensors.items():
         _check_finite(name, tensor)
     write_atomic(path, tensors_to_bytes(tensors, header))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What ``write_tensors`` wrote, whatever becomes of the file; one that is not whole, or not ours, is refused."""
+    """What ``write_tensors`` wrote, copied from the file; incomplete and foreign files are refused."""
     try:
         _check_length(plain_file(path))
         with safe_open(path, framework="pt") as file:
@@ -57,14 +57,14 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise InputError(f"{path}: no such file") from None
     except (SafetensorError, KeyError, ValueError, OSError, RuntimeError) as error:
         said = "no lsdc header" if isinstance(error, KeyError) else reason(error)
-        raise InputError(f"{path}: not a file written by lsdc, or cut short ({said})") from None
+        raise InputError(f"{path}: not a file written by lsdc, or truncated ({said})") from None
     if not isinstance(header, dict):
-        raise InputError(f"{path}: not a file written by lsdc (its header is no object)")
+        raise InputError(f"{path}: not a file written by lsdc (its header is not a JSON object)")
     return tensors, header
 
 
 def _check_length(path: Path) -> None:
-    """Refuse a header that is longer than its file or than any of ours, before anything is allocated for it."""
+    """Refuse a header longer than its file or than any of ours, before allocating memory for it."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
     if length > min(path.stat().st_size - 8, JSON_BYTES):
@@ -75,7 +75,7 @@ def _read_tensor(file: Any, name: str) -> Tensor:
     """A tensor of the file, of a plain type and with finite values only."""
     if (kind := file.get_slice(name).get_dtype()) not in TYPES:
         raise ValueError(f"{name} is of type {kind}")
-    tensor: Tensor = file.get_tensor(name).clone()  # as it is, it would be a view of the file
+    tensor: Tensor = file.get_tensor(name).clone()  # otherwise it is a view of the file
     _check_finite(name, tensor)
     return tensor
 

@@ -1,4 +1,4 @@
-"""Files that anybody may have written: plain files in their own folder, in bounded memory, JSON of bounded depth."""
+"""Reading files that anyone may have written: regular files only, bounded memory, JSON of bounded depth."""
 
 import json
 import os
@@ -10,16 +10,16 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from lsdc.errors import InputError, reason
 
-JSON_BYTES = 2**26  # of a JSON file or header: the history of 10,000 clusters over hundreds of epochs
-DEEPEST = 12  # brackets in brackets; ours need five
+JSON_BYTES = 2**26  # of a JSON file or header, enough for 10,000 clusters over hundreds of epochs
+DEEPEST = 12  # nested brackets; ours need five
 LONGEST_LINE = 2**24  # of a labels or metrics file
 
 Number = Annotated[int, Field(ge=-(2**63), lt=2**63)] | float | bool
-Share = Annotated[float, Field(ge=0, le=1.001)]  # means round
+Share = Annotated[float, Field(ge=0, le=1.001)]  # a mean may round up
 
 
-class Record(BaseModel):
-    """What is known of one epoch: what others compute with is typed, whatever else is reported is plain."""
+class EpochRecord(BaseModel):
+    """The record of one epoch: typed where other code computes with it, any plain JSON elsewhere."""
 
     model_config = ConfigDict(extra="allow", strict=True)
     __pydantic_extra__: dict[str, Number | str | list[Number | str] | None]
@@ -36,29 +36,29 @@ class Record(BaseModel):
     density: float = 0.0
 
 
-RECORDS = TypeAdapter(list[Record])
+RECORDS = TypeAdapter(list[EpochRecord])
 
 
 def plain_file(path: Path) -> Path:
-    """The path, if a file is there; a pipe, a device or a folder is refused, as reading may never end."""
+    """The path of a regular file; pipes, devices and folders are refused, as reading might never end."""
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: not a plain file")
     return path
 
 
 def contained(folder: Path, names: Iterable[str]) -> None:
-    """Refuse a folder in which one of the names is a link that leads out of it, or is no plain file."""
+    """Refuse a folder where one of the names is a link out of it or not a regular file."""
     root = os.path.realpath(folder)
     for name in names:
         path = folder / name
         if os.path.commonpath([root, os.path.realpath(path)]) != root:
-            raise InputError(f"{path}: a link that leads out of the folder; put the file itself there")
+            raise InputError(f"{path}: is a link out of the folder; replace it with the file itself")
         if not path.is_dir():
             plain_file(path)
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The content of a JSON text; ``ValueError`` also where brackets nest too deep to be ours."""
+    """The content of a JSON text; ``ValueError`` also for brackets nested too deep to be ours."""
     try:
         content = json.loads(text)
     except RecursionError:
@@ -88,12 +88,12 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({reason(error)})") from None
     if not isinstance(content, dict):
-        raise InputError(f"{path}: should hold a JSON object")
+        raise InputError(f"{path}: must contain a JSON object")
     return content
 
 
 def lines(file: TextIO) -> Iterator[str]:
-    """The lines of a file; one that is too long to be ours is refused before it is in memory."""
+    """The lines of a file; one too long to be ours is refused before it fills the memory."""
     while line := file.readline(LONGEST_LINE + 1):
         if len(line) > LONGEST_LINE:
             raise InputError(f"{file.name}: has a line of more than {LONGEST_LINE:,} characters")
@@ -101,7 +101,7 @@ def lines(file: TextIO) -> Iterator[str]:
 
 
 def records(path: Path, values: Any) -> list[dict[str, Any]]:
-    """The history that a file holds, if it is one."""
+    """The history in a file, validated."""
     try:
         RECORDS.validate_python(values)
     except ValidationError as error:
@@ -112,7 +112,7 @@ def records(path: Path, values: Any) -> list[dict[str, Any]]:
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
-    """The records of a metrics file, if it is there; lines that hold none, cut short by a stop, are left out."""
+    """The records of a metrics file, if it exists; incomplete lines, left by a crash, are skipped."""
     found = []
     if not plain_file(path).exists():
         return []

@@ -1,4 +1,4 @@
-"""Where to compute, and how tensors lie there. Precision is the backbone's affair (``nn/backbone.py``)."""
+"""Where to compute, and the memory layout there. The backbone decides on precision (``nn/backbone.py``)."""
 
 import os
 
@@ -20,9 +20,9 @@ def choose(name: str) -> torch.device:
     if device.type not in ("cpu", "cuda"):
         raise InputError(f"device must be 'auto', 'cpu' or 'cuda', got {name!r}")
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"device {name!r} was asked for, but PyTorch sees no GPU here; use 'auto' or 'cpu'")
+        raise InputError(f"device {name!r} is not available: PyTorch sees no GPU here; use 'auto' or 'cpu'")
     if device.type == "cuda" and device.index is None and parallel.is_member():
-        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))  # one GPU a process
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))  # one GPU per process
     return device
 
 

@@ -1,4 +1,4 @@
-"""The known ways in which deep clustering dies, watched every epoch without labels."""
+"""Health checks: the known ways deep clustering fails, watched every epoch without labels."""
 
 import math
 import warnings
@@ -9,14 +9,14 @@ from lsdc.errors import HealthWarning
 Record = dict[str, Any]
 
 ALIVE = 0.05  # a cluster lives if it holds at least this part of the even share 1/K
-PATIENCE = 3  # epochs a symptom must last before it is worth a warning
-SHARES = 2**18  # in the records of a stage, beside those of its last epoch: files must not be too long to be read
-# what to try, in the parameters that every deep method has; a method with more of them says more
+PATIENCE = 3  # epochs a symptom must last before it earns a warning
+SHARES = 2**18  # in the records of a stage before its last epoch, so that files stay readable
+# what to try, in parameters that every deep method has; methods with more parameters suggest more
 REMEDIES = {"collapsed": "a smaller lr, or another random_state", "dead": "more epochs, or another random_state"}
 
 
 def thinned(history: list[Record], most: int = SHARES) -> list[Record]:
-    """A history of bounded size: where there are many clusters, early epochs do without their shares."""
+    """A history of bounded size: with many clusters, early epochs drop their shares."""
     result = list(history)
     for i, record in reversed(list(enumerate(history[:-1]))):
         most -= len(record.get("shares", ()))
@@ -37,7 +37,7 @@ def assignment_entropy(shares: list[float]) -> float:
 
 
 def symptoms(record: dict[str, Any], remedies: dict[str, str] = REMEDIES) -> dict[str, str]:
-    """What looks bad in one epoch's record, in plain words, with what to try."""
+    """What looks bad in an epoch's record, in plain words, with what to try."""
     shares, found = record["shares"], {}
     n = len(shares)
     alive = clusters_alive(shares)
@@ -57,15 +57,17 @@ def symptoms(record: dict[str, Any], remedies: dict[str, str] = REMEDIES) -> dic
             f"{fate}; try {many} neighbours (the setting k, not the number of clusters), or a {tau} tau"
         )
     if record.get("spread", 1.0) < 1e-3:
-        found["shrunk"] = "the features shrink to a point; try a smaller weight_decay or lr, or freeze more stages"
+        found["shrunk"] = (
+            "the features are shrinking to a point; try a smaller weight_decay or lr, or freeze more stages"
+        )
     return found
 
 
 def examine(record: Record, history: list[Record], epochs: int, remedies: dict[str, str] = REMEDIES) -> Record:
-    """What the records say of an epoch's health: clusters alive, entropy, symptoms, and which of them were warned of.
+    """An epoch's health: clusters alive, entropy, symptoms, and which of them were warned about.
 
-    Clusters come to life one after the other in the first part of a run, so nothing is said before its middle; a
-    symptom that lasts is said once.
+    In the first half of a run clusters come alive one by one, so warnings start in its middle; a lasting symptom is
+    reported once.
     """
     first = history[0] if history else record
     shrunk = "scale" in record and record["scale"] < 1e-3 * first.get("scale", 0.0)

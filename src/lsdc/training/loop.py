@@ -25,11 +25,11 @@ from lsdc.training.rng import generator, rows_generator
 log = logging.getLogger("lsdc")
 
 RETRIES = 3  # after a loss that is not finite, or a collapse
-LR_FACTOR = 0.3  # each retry multiplies the learning rate with it
+LR_FACTOR = 0.3  # each retry multiplies the learning rate by this
 
 
 class Batches(Protocol):
-    """What the loop needs of data: how many samples, and the float tensor of some of them. No labels."""
+    """What the loop needs from data: the number of samples, and batches as float tensors. No labels."""
 
     def __len__(self) -> int: ...
     def batch(self, indices: Tensor) -> Tensor: ...
@@ -39,7 +39,7 @@ Prepare = Callable[[list[Record]], bool]
 
 
 class Objective(Protocol):
-    """What a stage minimises. ``module`` holds all that is trained; labels have no way in."""
+    """What a stage minimises. ``module`` holds everything that is trained; labels have no way in."""
 
     name: str
     module: nn.Module
@@ -48,15 +48,15 @@ class Objective(Protocol):
         """``loss``, which is minimised, and whatever else is worth a mean over the epoch."""
 
     def summary(self, record: Record, history: list[Record]) -> Record:
-        """What the epoch's means say beyond themselves, e.g. how many clusters live; warns if it looks bad.
+        """Further facts from the epoch's means, e.g. how many clusters are alive; warns if they look bad.
 
-        Records of the epochs before are all it may remember: a resumed run goes on as if it had not stopped.
+        It may remember nothing but the earlier records, so that a resumed run continues as if it had not stopped.
         """
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a stage is: after ``step`` of ``steps`` in ``epoch`` (from 1); ``record`` is there at an epoch's end."""
+    """The progress of a stage: after ``step`` of ``steps`` in ``epoch`` (from 1), with a ``record`` at its end."""
 
     stage: str
     epoch: int
@@ -67,7 +67,7 @@ class Progress:
 
 
 class Keeper(Protocol):
-    """Where a stage keeps its state and its metrics; the run folder is one, nothing at all is another."""
+    """Where a stage stores its state and metrics: a run folder, or nowhere."""
 
     interval: float
 
@@ -77,9 +77,9 @@ class Keeper(Protocol):
 
 @dataclass
 class Context:
-    """What surrounds a stage: seed, device, workers, where to keep state and whom to tell.
+    """The context of a stage: seed, device, workers, where to store state, and who to notify.
 
-    ``pretext_data`` are the samples of a pretext, where it has more than the clustering.
+    ``pretext_data`` are the samples of a pretext that learns from more than the clustered ones.
     """
 
     seed: int
@@ -91,7 +91,7 @@ class Context:
 
 
 def _fetch(data: Batches, order: list[Tensor], n_workers: int) -> Iterator[Tensor]:
-    """The batches in order; with workers, threads fetch a few of them ahead."""
+    """The batches in order; with workers, threads prefetch a few of them."""
     if not n_workers:
         yield from map(data.batch, order)
         return
@@ -107,18 +107,18 @@ def _fetch(data: Batches, order: list[Tensor], n_workers: int) -> Iterator[Tenso
 def train(
     objective: Objective, data: Batches, plan: Plan, context: Context, prepare: Prepare | None = None
 ) -> list[Record]:
-    """Train one stage, from where its last checkpoint is if there is one, and return its records, one per epoch.
+    """Train one stage, from its last checkpoint if there is one, and return its records, one per epoch.
 
     ``prepare`` is called at the start of an epoch with the records so far, for what needs all samples at once; if it
-    says True, the stage is done. It must depend on nothing but these and the module, and leave what it finds in the
-    module's buffers: they are checkpointed, so it is not called again where an epoch goes on from its middle.
+    returns True, the stage is done. It may depend only on these records and the module, and must leave its results in
+    the module's buffers: they are checkpointed, so it is not called again when an epoch resumes in its middle.
     """
     stage = Stage(objective, data, plan, context)
     stage.resume()
     with Interrupt(wanted=context.keeper is not None or parallel.is_member()) as interrupt:
         while len(stage.history) < plan.epochs:
             if stage.is_done(prepare):
-                collapsed = has_collapsed(stage.history)  # labels of one cluster never change, which is not the end
+                collapsed = has_collapsed(stage.history)  # then labels never change, which must not count as done
                 if collapsed and stage.retry(f"done, but collapsed in epoch {len(stage.history)}"):
                     continue
                 break
@@ -127,21 +127,21 @@ def train(
             except Diverged as error:
                 if not stage.retry(str(error)):
                     raise Diverged(
-                        f"{objective.name}: {error}, and {RETRIES} tries with smaller steps did not help; "
+                        f"{objective.name}: {error}, and {RETRIES} retries with smaller steps did not help; "
                         f"try a smaller lr than {plan.lr}, and look for extreme values in the data"
                     ) from None
                 continue
             last = stage.history[-1]
             if not ("collapsed" in last.get("warned", ()) and stage.retry(f"collapsed in epoch {last['epoch']}")):
                 stage.finish_epoch()
-        if parallel.any_of(interrupt.asked is not None):  # after the last step; its epoch is kept already
+        if parallel.any_of(interrupt.asked is not None):  # after the last step, whose epoch is already stored
             interrupt.finish()
     stage.module.eval()
     return stage.history
 
 
 class Stage:
-    """A stage at work: the module, its optimiser, and where in the plan they are."""
+    """A running stage: the module, its optimiser, and the position in the plan."""
 
     def __init__(self, objective: Objective, data: Batches, plan: Plan, context: Context) -> None:
         self.objective, self.data, self.plan, self.context = objective, data, plan, context
@@ -159,7 +159,7 @@ class Stage:
         self.seconds, self.retries = kept.seconds, list(kept.retries)
 
     def checkpoint(self) -> Checkpoint:
-        """The state as it is now."""
+        """The current state."""
         tensors = optimizer_tensors(self.optimizer)
         place = (self.history, self.step, self.sums, self.seconds, self.retries)
         return Checkpoint(self.module.state_dict(), tensors, *place)
@@ -170,7 +170,7 @@ class Stage:
         self._set_place(replace(kept, sums={name: x.to(self.context.device) for name, x in kept.sums.items()}))
 
     def resume(self) -> None:
-        """Go to the last state that was kept, in all processes to that of the first."""
+        """Go to the last stored state; all processes go to that of the first."""
         keeper, name = self.context.keeper, self.objective.name
         kept = keeper.restore(name) if keeper else []
         if parallel.is_member():
@@ -180,7 +180,7 @@ class Stage:
             self.sound = checkpoint.copy() if checkpoint.sound else self.sound
 
     def keep(self) -> None:
-        """Write the state; a disk that takes no more does not end the training, which may outlast it."""
+        """Store the state; a full disk is a warning and does not stop the training."""
         if not self.context.keeper:
             return
         try:
@@ -188,15 +188,15 @@ class Stage:
         except OSError as error:
             place = error.filename or "disk"
             warnings.warn(
-                f"{place}: the checkpoint could not be written ({error.strerror}); the training goes on, and what was "
-                "kept before stays",
+                f"{place}: the checkpoint could not be written ({error.strerror}); training continues, and "
+                "the previous checkpoint is kept",
                 HealthWarning,
                 stacklevel=1,
             )
         self.saved = time.monotonic()
 
     def retry(self, reason: str) -> bool:
-        """Go back to the last sound state and on from there with smaller steps; False if that was done often enough."""
+        """Continue from the last sound state with smaller steps; False if that was tried often enough."""
         if len(self.retries) >= RETRIES:
             return False
         retries = [*self.retries, reason]
@@ -204,8 +204,8 @@ class Stage:
         self.retries = retries
         place = f"epoch {len(self.history)}" if self.history else "the beginning"
         warnings.warn(
-            f"{self.objective.name}: {reason}; goes on from {place} with {self.lr_scale:.2g} of the learning rate "
-            f"(try {len(retries)} of {RETRIES})",
+            f"{self.objective.name}: {reason}; continuing from {place} with {self.lr_scale:.2g} of the learning rate "
+            f"(retry {len(retries)} of {RETRIES})",
             HealthWarning,
             stacklevel=1,
         )
@@ -213,7 +213,7 @@ class Stage:
 
     @property
     def lr_scale(self) -> float:
-        """What the plan's learning rate is multiplied with."""
+        """The factor on the plan's learning rate."""
         return LR_FACTOR ** len(self.retries)
 
     def is_done(self, prepare: Prepare | None) -> bool:
@@ -222,12 +222,12 @@ class Stage:
             return False
         started = time.perf_counter()
         done = prepare(self.history)
-        parallel.spread([*self.module.parameters(), *self.module.buffers()])  # rounding must not part the processes
+        parallel.spread([*self.module.parameters(), *self.module.buffers()])  # rounding must not part them
         self.seconds = time.perf_counter() - started
         return parallel.any_of(done)
 
     def epoch(self, interrupt: Interrupt) -> None:
-        """One pass over the data, or the rest of one, and its record."""
+        """One pass over the data, or the rest of one, with its record."""
         objective, epoch = self.objective, len(self.history)
         started = time.perf_counter() - self.seconds
         order = batches(
@@ -276,7 +276,7 @@ class Stage:
             self.sums[key] = self.sums.get(key, torch.zeros_like(value)) + value.detach()
 
     def finish_epoch(self) -> None:
-        """Keep the state at the end of an epoch, and tell of it."""
+        """Store the state at the end of an epoch, and report it."""
         record = self.history[-1]
         log.info("%s epoch %d/%d: loss %.4f", record["stage"], record["epoch"], self.plan.epochs, record["loss"])
         checkpoint = self.checkpoint()

@@ -1,4 +1,4 @@
-"""How a stage is trained: a frozen, validated object, and the learning rate as a function of time."""
+"""How a stage is trained: a frozen, validated plan, with the learning rate as a function of time."""
 
 import math
 from typing import Any, Literal, TypeVar
@@ -37,7 +37,7 @@ def validated(settings: type[S], values: dict[str, Any], prefix: str = "") -> S:
 class Plan(Frozen):
     """Epochs, batches, optimiser and schedule of one stage."""
 
-    epochs: int = Field(ge=0, le=10**5)  # whose records still fit into a file
+    epochs: int = Field(ge=0, le=10**5)  # so that the records fit into a file
     batch_size: int = Field(256, ge=2, le=2**31)  # batch norm and pairs need two samples
     optimizer: Optimizer = "sgd"
     lr: float = Field(0.1, gt=0, le=1000)

@@ -1,4 +1,4 @@
-"""Pretrained networks that turn images or texts into vectors; a new kind is a class and an entry here."""
+"""Pretrained networks that turn images or texts into vectors; to add a kind, write a class and enter it here."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ ENCODERS: dict[str, type[Encoder]] = {
 
 
 def encoder_of(given: Any, takes: str, settings: Mapping[str, Any]) -> Encoder:
-    """An encoder for "images" or "texts" by its name, file, folder or function; ``KIND:NAME`` says which kind it is."""
+    """An encoder for "images" or "texts" by name, file, folder or function; ``KIND:NAME`` states its kind."""
     settings = checked(settings)
     if not isinstance(given, (str, Path)):
         return (Function if takes == "images" else TextFunction)(given, settings)
@@ -35,7 +35,7 @@ def encoder_of(given: Any, takes: str, settings: Mapping[str, Any]) -> Encoder:
 
 
 def _kind(given: str, takes: str) -> tuple[str, str]:
-    """The kind of an encoder, by its name where it is not said."""
+    """The kind of an encoder, guessed from its name unless stated."""
     said = re.match(r"([a-z-]{2,}):(?!\\|//)", given)  # C:\net.onnx is a file
     if said:
         return said[1], given[said.end() :]
@@ -45,14 +45,14 @@ def _kind(given: str, takes: str) -> tuple[str, str]:
 
 
 def settings_of(words: Sequence[str]) -> dict[str, Any]:
-    """Settings of an encoder from the command line, ``size=224`` or ``mean=0.5,0.5,0.5``."""
+    """An encoder's settings from the command line, ``size=224`` or ``mean=0.5,0.5,0.5``."""
     found: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
             raise InputError(f"--encoder-set {word!r}: write it as KEY=VALUE, e.g. size=224")
         if name not in SETTINGS:
-            raise unknown("setting of an encoder", name, SETTINGS)
+            raise unknown("encoder setting", name, SETTINGS)
         found[name] = value
     return checked(found)
 

@@ -1,4 +1,4 @@
-"""What every encoder is: samples in, one vector each out, and a digest of all that decides them."""
+"""The base of all encoders: samples in, one vector each out, and a digest of everything that decides them."""
 
 import json
 import math
@@ -17,7 +17,7 @@ IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # mean and deviation 
 
 
 class Encoder(ABC):
-    """A pretrained network: ``encoder(batch)`` gives a row of features a sample.
+    """A pretrained network: ``encoder(batch)`` gives one row of features per sample.
 
     Images come as (n, size, size, 3) from 0 to 255, texts as a list of strings.
     """
@@ -25,7 +25,7 @@ class Encoder(ABC):
     takes: ClassVar[str]
     batch: ClassVar[int] = 32
     size: int = SIZE
-    digest: str = ""  # of weights and settings; empty if they cannot be known, and then nothing is kept
+    digest: str = ""  # of weights and settings; empty if unknown, and then nothing is cached
     notes: tuple[str, ...] = ()  # how it was read, for people
 
     def __init__(self, name: Any, settings: Mapping[str, Any]) -> None:
@@ -34,18 +34,16 @@ class Encoder(ABC):
 
     @abstractmethod
     def load(self) -> None:
-        """Read the weights; raises ``InputError`` for what is no such encoder."""
+        """Read the weights; raises ``InputError`` if this is not such an encoder."""
 
     @abstractmethod
     def encode(self, batch: Any) -> Any:
-        """The features of a batch, of any form that ``pooled`` takes."""
+        """The features of a batch, in any form that ``pooled`` accepts."""
 
     def __call__(self, batch: Any) -> np.ndarray:
         features = pooled(self.encode(batch), len(batch), str(self))
         if not np.isfinite(features).all():
-            raise InputError(
-                f"{self}: gives numbers that are not finite (NaN); is its input normalised as it should be?"
-            )
+            raise InputError(f"{self}: returns NaN or infinite features; is its input normalised as it should be?")
         return features
 
     def __str__(self) -> str:
@@ -89,29 +87,29 @@ SETTINGS: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that can be, as they are meant; those that are None are not given."""
+    """Settings, validated and converted; None means not given."""
     found = {}
     for name, value in settings.items():
         if name not in SETTINGS:
-            raise unknown("setting of an encoder", name, SETTINGS)
+            raise unknown("encoder setting", name, SETTINGS)
         if value is not None:
             read, what = SETTINGS[name]
             try:
                 found[name] = read(value)
             except (TypeError, ValueError):
-                raise InputError(f"{name}={shown(value)} of the encoder: must be {what}") from None
+                raise InputError(f"encoder setting {name}={shown(value)}: must be {what}") from None
     return found
 
 
 class ImageEncoder(Encoder):
-    """An encoder of images: it knows the size and the normalisation of its input."""
+    """An image encoder, which knows the size and normalisation of its input."""
 
     takes = "images"
     mean: tuple[float, ...] = IMAGENET[0]
     std: tuple[float, ...] = IMAGENET[1]
 
     def normalise_as(self, known: Mapping[str, Any], where: str) -> None:
-        """Take size, mean and deviation from what was given, else from what is known, else as usual, and say so."""
+        """Take size, mean and deviation from the settings, else from the model, else the usual ones, and note it."""
         found = {**known, **self.settings}
         self.size = int(found.get("size", SIZE))
         self.mean, self.std = found.get("mean", IMAGENET[0]), found.get("std", IMAGENET[1])
@@ -120,7 +118,7 @@ class ImageEncoder(Encoder):
         self.notes += (f"encoder {self.name}: images of {self.size} x {self.size}, {scale}",)
         if wanting:
             self.notes += (
-                f"{where} does not say {' and '.join(wanting)}: the usual is taken (--encoder-set otherwise)",
+                f"{where} does not say {' and '.join(wanting)}: using the usual (change it with --encoder-set)",
             )
 
     def normalised(self, batch: np.ndarray) -> np.ndarray:
@@ -129,7 +127,7 @@ class ImageEncoder(Encoder):
         return np.ascontiguousarray(((batch.astype(np.float32) / 255 - mean) / std).transpose(0, 3, 1, 2))
 
     def digest_of(self, *parts: str) -> str:
-        """The digest of the weights together with all that was decided."""
+        """The digest of the weights together with every decision made."""
         decided = [self.size, self.mean, self.std, self.settings.get("output")]
         return sha256(json.dumps([type(self).__name__, decided, *parts]).encode()).hexdigest()
 
@@ -139,22 +137,22 @@ def _shown(values: Sequence[float]) -> str:
 
 
 def pooled(features: Any, n: int, name: str) -> np.ndarray:
-    """Whatever a network gives as (n, d): the mean over the places of an image or over tokens."""
+    """Whatever a network returns as (n, d): the mean over positions of an image or over tokens."""
     if hasattr(features, "detach"):
         features = features.detach().cpu().float().numpy()
     try:
         found: np.ndarray = np.asarray(features, np.float32)
     except (TypeError, ValueError):
-        raise InputError(f"{name}: gives {shown(type(features).__name__)} instead of an array of numbers") from None
+        raise InputError(f"{name}: returns {shown(type(features).__name__)} instead of an array of numbers") from None
     if found.ndim in (3, 4):
         found = found.mean((2, 3) if found.ndim == 4 else 1)
     if found.ndim != 2 or len(found) != n or not found.shape[1]:
-        raise InputError(f"{name}: gives an array of shape {found.shape} for {n} samples, where (n, d) is needed")
+        raise InputError(f"{name}: returns an array of shape {found.shape} for {n} samples; (n, d) is needed")
     return found
 
 
 def from_json(file: Path) -> dict[str, Any]:
-    """Size and normalisation from a preprocessor_config.json, as far as it has them."""
+    """Size and normalisation from a preprocessor_config.json, where it has them."""
     try:
         content = json.loads(file.read_text(encoding="utf-8")) if file.stat().st_size < 2**20 else {}
     except (OSError, ValueError, RecursionError):
@@ -170,7 +168,7 @@ def from_json(file: Path) -> dict[str, Any]:
 
 
 def known(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Of settings in a stranger's file those that can be."""
+    """The settings in a model's file that are valid."""
     result: dict[str, Any] = {}
     for name, value in found.items():
         try:
@@ -181,7 +179,7 @@ def known(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def digest_files(files: Iterable[Path], top: Path) -> str:
-    """One digest of some files, their names and bytes."""
+    """One digest of several files, their names and bytes."""
     total = sha256()
     for file in sorted(files):
         with file.open("rb") as stream:

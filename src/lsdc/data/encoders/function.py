@@ -44,5 +44,5 @@ class TextFunction(Encoder):
 
 def _named(function: Any) -> tuple[Callable[[Any], Any], str]:
     if not callable(function):
-        raise InputError(f"an encoder is a name, a path or a function, not {type(function).__name__}")
+        raise InputError(f"an encoder must be a name, a path or a function, not {type(function).__name__}")
     return function, getattr(function, "__qualname__", type(function).__qualname__)

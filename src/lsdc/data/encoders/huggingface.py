@@ -1,4 +1,4 @@
-"""Networks of the Hugging Face hub, by name or as a local folder; weights as safetensors only, nothing is run."""
+"""Hugging Face models, by name or local folder; safetensors weights only, and no code from the model is run."""
 
 import os
 import warnings
@@ -18,7 +18,7 @@ FILES = ("*.json", "*.safetensors", "*.txt", "*.model")  # configuration, weight
 
 
 class HuggingFace(ImageEncoder):
-    """A vision model of the Hugging Face hub, by name or folder: DINOv2, CLIP, SigLIP, ViT (extra: hf)."""
+    """A Hugging Face vision model, by name or folder: DINOv2, CLIP, SigLIP, ViT (extra: hf)."""
 
     def load(self) -> None:
         folder = hub_folder(self, "transformers")
@@ -29,10 +29,10 @@ class HuggingFace(ImageEncoder):
             with warnings.catch_warnings(action="ignore"):
                 model, info = AutoModel.from_pretrained(folder, output_loading_info=True, **options)
         except Exception as error:  # of any of the libraries below
-            raise InputError(f"{self.name}: not a model that can be loaded ({reason(error)})") from None
+            raise InputError(f"{self.name}: cannot be loaded as an image model ({reason(error)})") from None
         missing = [name for name in info["missing_keys"] if "pooler" not in name]
         if missing:
-            raise InputError(f"{self.name}: lacks weights of the network ({sorted(missing)[0]}, {len(missing)} in all)")
+            raise InputError(f"{self.name}: weights are missing ({sorted(missing)[0]}, {len(missing)} in all)")
         self.pooler = not any("pooler" in name for name in info["missing_keys"])
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         self.model = model.eval().to(self.device)
@@ -43,12 +43,14 @@ class HuggingFace(ImageEncoder):
     def encode(self, batch: np.ndarray) -> Any:
         x = torch.from_numpy(self.normalised(batch)).to(self.device)
         try:
-            if hasattr(self.model, "get_image_features"):  # CLIP and SigLIP, which know texts too
+            if hasattr(self.model, "get_image_features"):  # CLIP and SigLIP, which also encode texts
                 found = self.model.get_image_features(pixel_values=x)
                 return getattr(found, "pooler_output", found)
             found = self.model(pixel_values=x)
         except (TypeError, ValueError, RuntimeError, AttributeError) as error:
-            raise InputError(f"{self.name}: does not take images of {self.size} ({reason(error)})") from None
+            raise InputError(
+                f"{self.name}: does not accept images of {self.size} x {self.size} ({reason(error)})"
+            ) from None
         if self.pooler and getattr(found, "pooler_output", None) is not None:
             return found.pooler_output
         hidden = found.last_hidden_state
@@ -57,7 +59,7 @@ class HuggingFace(ImageEncoder):
 
 
 class SentenceTransformers(Encoder):
-    """A sentence encoder of the Hugging Face hub, by name or folder (extra: hf)."""
+    """A Hugging Face sentence encoder, by name or folder (extra: hf)."""
 
     takes = "texts"
 
@@ -70,7 +72,7 @@ class SentenceTransformers(Encoder):
                 options = {"local_files_only": True, "model_kwargs": {"use_safetensors": True}}
                 self.model = SentenceTransformer(str(folder), **options)
         except Exception as error:  # of any of the libraries below
-            raise InputError(f"{self.name}: not a sentence encoder that can be loaded ({reason(error)})") from None
+            raise InputError(f"{self.name}: cannot be loaded as a sentence encoder ({reason(error)})") from None
         self.digest = digest_folder(folder)
         self.notes = (f"encoder {self.name}: sentences",)
 
@@ -79,12 +81,12 @@ class SentenceTransformers(Encoder):
 
 
 def hub_folder(encoder: Encoder, package: str) -> Path:
-    """The folder of a model: as given, else that of the hub, downloaded if it is not here yet."""
+    """The folder of a model: as given, or from the hub, downloaded if needed."""
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
         snapshot_download = None
-    if snapshot_download is None or find_spec(package) is None:  # they take long to import
+    if snapshot_download is None or find_spec(package) is None:  # slow to import
         raise InputError(f"{encoder.name}: needs {package} (pip install 'lsd-clusters[hf]')") from None
     path = Path(encoder.name).expanduser()
     if path.is_dir():
@@ -93,10 +95,10 @@ def hub_folder(encoder: Encoder, package: str) -> Path:
     try:
         offline = bool(os.environ.get(OFFLINE))
         return Path(snapshot_download(str(encoder.name), allow_patterns=list(FILES), local_files_only=offline))
-    except Exception as error:  # of the network, of the hub, of the name
+    except Exception as error:  # from the network, the hub or the name
         raise InputError(
-            f"{encoder.name}: no such folder, and it cannot be had from the Hugging Face hub ({reason(error)}); "
-            "download it where there is a network, and say where its folder is"
+            f"{encoder.name}: no such folder, and not available from the Hugging Face hub ({reason(error)}); "
+            "download it on a machine with internet access and give its folder"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Any network in an ONNX file, run by onnxruntime."""
+"""Any image network in an ONNX file, run by onnxruntime."""
 
 import json
 from contextlib import suppress
@@ -12,7 +12,7 @@ from lsdc.data.encoders.base import ImageEncoder, digest_files, from_json, known
 from lsdc.errors import InputError, reason
 
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
-FEATURES = ("image_embeds", "pooler_output", "embeddings", "features")  # outputs to prefer, if there are several
+FEATURES = ("image_embeds", "pooler_output", "embeddings", "features")  # preferred outputs, if there are several
 RANGES = {"normalized_0_1": (0.0, 1.0), "normalized_1_1": (0.5, 0.5), "nominalrange_0_255": (0.0, 1 / 255)}
 
 
@@ -23,21 +23,21 @@ class Onnx(ImageEncoder):
         self.name = str(Path(self.name).expanduser().resolve())
         path = Path(self.name)
         if not path.is_file():
-            raise InputError(f"{path}: no such file, where the encoder should be; say where it is with --encoder")
+            raise InputError(f"{path}: no such file; give the path of the encoder with --encoder")
         try:
             import onnxruntime
         except ImportError:
             raise InputError(f"{path}: needs onnxruntime (pip install 'lsd-clusters[onnx]')") from None
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4  # what is wrong is said below, in one line
+        options.log_severity_level = 4  # errors are reported below, in one line
         try:
             providers = onnxruntime.get_available_providers()
             self.session = onnxruntime.InferenceSession(self.name, options, providers=providers)
         except Exception as error:  # onnxruntime's errors have no class in common
-            raise InputError(f"{path}: not an ONNX file that can be run ({_reason(error)})") from None
+            raise InputError(f"{path}: not a usable ONNX file ({_reason(error)})") from None
         self._look_at_input()
         beside = next((found for place in (path.parent, path.parent.parent) if (found := _beside(place))), {})
-        self.normalise_as({**beside, **self._described(), **self.fixed}, path.name)
+        self.normalise_as({**beside, **self._from_metadata(), **self.fixed}, path.name)
         if self.dtype is np.uint8:
             self.notes = (f"encoder {self.name}: images of {self.size} x {self.size} as bytes",)
         self.output = self._chosen_output()
@@ -45,28 +45,30 @@ class Onnx(ImageEncoder):
         self.digest = self.digest_of(digest_files(files, path.parent), self.output)
 
     def _look_at_input(self) -> None:
-        """Which of the axes are the batch, the channels and the places."""
+        """Find out which axes are the batch, the channels, the height and the width."""
         inputs = self.session.get_inputs()
         shape = list(inputs[0].shape) if inputs else []
         right = len(inputs) == 1 and len(shape) == 4 and inputs[0].type in TYPES and 3 in (shape[1], shape[3])
         if not right:
             said = ", ".join(f"{i.name}: {i.type} of {_shape(i.shape)}" for i in inputs) or "none"
             raise InputError(
-                f"{self.name}: takes {said}; an encoder takes one batch of images (n, 3, h, w) or (n, h, w, 3)"
+                f"{self.name}: takes {said}; an encoder must take one batch of images (n, 3, h, w) or (n, h, w, 3)"
             )
         self.input, self.dtype, self.first = inputs[0].name, TYPES[inputs[0].type], shape[1] == 3
         self.fixed_batch = shape[0] if isinstance(shape[0], int) else None
         places = [side for side in (shape[2:] if self.first else shape[1:3]) if isinstance(side, int)]
         if len(set(places)) > 1:
-            raise InputError(f"{self.name}: takes images of {places[0]} x {places[1]}; an encoder takes square ones")
+            raise InputError(
+                f"{self.name}: takes images of {places[0]} x {places[1]}; an encoder must take square ones"
+            )
         self.fixed = {"size": places[0]} if places else {}
         if places and self.settings.get("size", places[0]) != places[0]:
             raise InputError(
                 f"{self.name}: takes images of {places[0]} x {places[0]}, not size={self.settings['size']}"
             )
 
-    def _described(self) -> dict[str, Any]:
-        """What the file itself says: ``size``, ``mean`` and ``std``, or the standard's range of pixels."""
+    def _from_metadata(self) -> dict[str, Any]:
+        """What the file's metadata says: ``size``, ``mean`` and ``std``, or the standard's pixel range."""
         words = {key.lower(): value for key, value in self.session.get_modelmeta().custom_metadata_map.items()}
         found: dict[str, Any] = {}
         if (span := words.get("image.nominalpixelrange", "").lower()) in RANGES:
@@ -84,7 +86,7 @@ class Onnx(ImageEncoder):
             raise InputError(f"{self.name}: has no output {wanted!r}; it has {listed(names)}")
         chosen = wanted or next((name for name in FEATURES if name in names), names[0])
         if len(names) > 1 and not wanted:
-            self.notes += (f"of the outputs {listed(names)} {chosen} is taken (--encoder-set output=NAME)",)
+            self.notes += (f"using output {chosen} of {listed(names)} (choose another with --encoder-set output=NAME)",)
         return str(chosen)
 
     def encode(self, batch: np.ndarray) -> np.ndarray:
@@ -109,7 +111,7 @@ def _beside(folder: Path) -> dict[str, Any]:
 
 
 def _number(text: str) -> Any:
-    """A number or a list of them; of a shape such as 3,224,224 the last one."""
+    """A number or a list of numbers; for a shape such as 3,224,224, the last one."""
     with suppress(ValueError):
         value = json.loads(text)
         return (

@@ -1,4 +1,4 @@
-"""WordLlama: averaged word vectors of a language model, whose weights come with the package."""
+"""WordLlama: averaged word vectors from a language model; the weights come with the package."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from lsdc.errors import InputError, reason
 
 @contextmanager
 def _unchanged_logging() -> Iterator[None]:
-    """The root logger as it was: the package turns everybody's messages on when it is imported."""
+    """Restore the root logger: importing the package turns on everyone's messages."""
     root = logging.getLogger()
     level, handlers = root.level, list(root.handlers)
     try:
@@ -23,7 +23,7 @@ def _unchanged_logging() -> Iterator[None]:
 
 
 class WordLlama(Encoder):
-    """Word vectors of 256 numbers, averaged; small, fast, and needs no download (extra: text)."""
+    """Averaged word vectors of 256 numbers; small, fast, no download (extra: text)."""
 
     takes = "texts"
     batch = 256

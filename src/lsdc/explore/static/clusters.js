@@ -1,7 +1,7 @@
 // All clusters side by side: a card each, with a name to type, and what can be done with it.
 import { h, count, percent, dot } from "./dom.js";
 import { store, edit, called } from "./store.js";
-import { picture } from "./pictures.js";
+import { onlyNames, picture } from "./pictures.js";
 import { mergeDialog } from "./dialogs.js";
 
 export function nameField(cluster) {
@@ -28,6 +28,9 @@ function montage(about) {
   if (!about.size) return h("p", { class: "empty" }, "No samples");
   if (store.state.kind === "texts") {
     return h("a", { class: "montage words", href: link, "aria-label": label }, about.typical.slice(0, 4).map((s) => h("p", {}, s.text || "(empty)")));
+  }
+  if (onlyNames()) {
+    return h("a", { class: "montage names", href: link, "aria-label": label }, about.typical.map((s) => h("p", {}, String(s.id))));
   }
   return h("a", { class: "montage", href: link, "aria-label": label }, about.typical.map((s) => picture(s)));
 }

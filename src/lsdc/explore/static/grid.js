@@ -1,7 +1,7 @@
 // Samples of a cluster, or those a search finds: page after page as one scrolls, to select and move.
 import { h, count, percent, dot } from "./dom.js";
 import { store, askJson, called, select, sentence } from "./store.js";
-import { face } from "./pictures.js";
+import { face, onlyNames } from "./pictures.js";
 import { nameField, split } from "./clusters.js";
 import { mergeDialog, sampleDialog } from "./dialogs.js";
 
@@ -10,10 +10,11 @@ const SURE = { all: ["any confidence", 0, 1], low: ["below 50%", 0, 0.5], doubt:
 
 function tile(sample, inCluster) {
   const chosen = store.selected.has(sample.i);
+  const caption = !inCluster ? [dot(sample.cluster), " ", called(sample.cluster)] : onlyNames() ? "" : String(sample.id);
   return h("div", { class: "tile", role: "option", tabindex: "-1", "aria-selected": String(chosen), "data-i": sample.i, title: String(sample.id), "aria-label": `${sample.id}, ${percent(sample.confidence)} sure` },
     face(sample),
     h("button", { class: "look", tabindex: "-1", "aria-label": `Look at ${sample.id}`, title: "Look closer (Enter)" }, "⤢"),
-    h("div", { class: "caption" }, h("span", {}, inCluster ? String(sample.id) : [dot(sample.cluster), " ", called(sample.cluster)]), h("span", {}, percent(sample.confidence))));
+    h("div", { class: "caption" }, h("span", {}, caption), h("span", {}, percent(sample.confidence))));
 }
 
 function keys(grid) {
@@ -75,7 +76,7 @@ export function gridView(view, { cluster = null, q = "" }) {
   let total = 0, asked = 0, busy = false;
   const total_ = h("span", { class: "soft" });
   const head = h("div", { class: "head" });
-  const grid = h("div", { class: store.state.kind === "texts" ? "grid words" : "grid", role: "listbox", "aria-multiselectable": "true", "aria-label": "Samples" });
+  const grid = h("div", { class: store.state.kind === "texts" ? "grid words" : onlyNames() ? "grid names" : "grid", role: "listbox", "aria-multiselectable": "true", "aria-label": "Samples" });
   const end = h("p", { class: "more", role: "status" }, "…");
   const choose = (name, options) => h("select", { "aria-label": name, onchange: (event) => { how[name] = event.target.value; reload(0); } },
     Object.entries(options).map(([value, label]) => h("option", { value }, label)));

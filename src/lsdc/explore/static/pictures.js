@@ -4,6 +4,8 @@ import { store } from "./store.js";
 
 const TINY = 64; // pixels; smaller pictures keep their corners
 
+export const onlyNames = () => store.state.kind === "ids" && store.state.data.is !== "working"; // nothing else to see
+
 export function picture(sample, size = "small") {
   const blank = h("div", { class: "blank" }, store.state.data.is === "working" ? "" : String(sample.id));
   if (store.state.kind !== "images") return blank;

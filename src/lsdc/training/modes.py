@@ -1,4 +1,4 @@
-"""PyTorch as it is when nobody has changed it: a caller's modes are for the caller's own tensors."""
+"""PyTorch's default modes: those a caller has set are for the caller's own tensors."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -7,8 +7,8 @@ import torch
 
 
 @contextmanager
-def plain_torch() -> Iterator[None]:
-    """Gradients, single precision and no autocast, whatever the caller is in; all as it was afterwards."""
+def default_modes() -> Iterator[None]:
+    """Gradients on, single precision, no autocast, whatever the caller has set; restored afterwards."""
     dtype = torch.get_default_dtype()
     with ExitStack() as stack:
         stack.enter_context(torch.inference_mode(False))

@@ -1,4 +1,4 @@
-"""K-means on the same features, beside what a method found: the cheap answer may explain the neighbours better."""
+"""K-means on the same features as a sanity check: the cheap answer may explain the neighbours better."""
 
 from typing import Any, NamedTuple
 
@@ -12,12 +12,12 @@ from lsdc.functional import nearest
 from lsdc.methods.base import Estimator
 from lsdc.methods.graph import Fixed
 from lsdc.nn.projection import FEW_FEATURES
-from lsdc.training.surroundings import plain_torch
+from lsdc.training.modes import default_modes
 
 SAMPLES = 5_000
 NEIGHBOURS = 10
-MARGIN = 0.01  # of the information: what rounding and the choice of samples move
-SAME = 0.95  # agreement above which two partitions are one to a person
+MARGIN = 0.01  # of the information: differences this small come from rounding and the choice of samples
+SAME = 0.95  # agreement above which people see the same partition
 
 
 class Beside(NamedTuple):
@@ -35,7 +35,7 @@ class Beside(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """What a person should know, in one sentence."""
+        """The comparison in one sentence for people."""
         if self.is_worse:
             return (
                 "K-means on the same features explains which samples are neighbours better than these clusters do. "
@@ -52,12 +52,12 @@ class Beside(NamedTuple):
 
 
 def beside_kmeans(model: Estimator, data: Data) -> Beside | None:
-    """Compare a fitted model with K-means on its features of at most 5,000 samples; None where that says nothing."""
+    """Compare a fitted model with K-means on its features, on at most 5,000 samples; None where that is meaningless."""
     n, k = len(data), model.n_clusters_
     if n <= NEIGHBOURS or k < 2 or n < k or model.method == "kmeans":
         return None
     rows = np.sort(np.random.default_rng(0).permutation(n)[:SAMPLES])
-    with plain_torch():
+    with default_modes():
         f = np.concatenate([features for features, _ in model._outputs(Data(data.X[rows], data.spec))])
     if not np.isfinite(f).all() or not f.var():
         return None

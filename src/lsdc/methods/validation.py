@@ -1,0 +1,71 @@
+"""What users pass to an estimator, checked: vectors, counts and seeds; and results that must be finite."""
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from lsdc.data import sources
+from lsdc.data.prepare import drowned
+from lsdc.errors import HealthWarning, InputError, NotNumbers, shown
+
+if TYPE_CHECKING:
+    from lsdc.methods.base import Estimator
+
+
+def check_vectors(model: "Estimator", X: Any, reset: bool) -> Any:
+    """Vectors, checked by scikit-learn's rules; an error about NaN or infinity names the row."""
+    if not reset and model.spec_.is_image:
+        raise InputError(f"X has two dimensions, but the model was fitted on images of shape {model.spec_.shape}")
+    least = 2 if reset else 1
+    if getattr(X, "ndim", 2) == 1:
+        shapes = "(-1, 1) for a single feature, (1, -1) for a single sample"
+        raise InputError(f"X has one dimension. Expected 2D array, got 1D array. Reshape your data: {shapes}")
+    kinds = {getattr(kind, "kind", "") for kind in getattr(X, "dtypes", [getattr(X, "dtype", None)])}
+    if kinds & {"m", "M"}:
+        raise InputError("X contains dates or times; convert them to numbers first")
+    options: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": False, "ensure_min_samples": least}
+    try:
+        X = validate_data(model, X, reset=reset, **options)
+    except (ValueError, TypeError) as error:
+        message = " ".join(str(error).split())
+        kind = NotNumbers if isinstance(error, TypeError) else InputError
+        raise kind(message if message.startswith("X ") else f"X cannot be used: {message}") from error
+    if X.dtype.kind not in "buif":
+        raise NotNumbers(f"X contains {X.dtype}; convert it to numbers first")
+    sources.check_finite(X)
+    if reset and hasattr(model, "feature_names_in_") and (said := drowned(model.feature_names_in_, X)):
+        warnings.warn(said, HealthWarning, stacklevel=5)
+    return X
+
+
+def seed_of(random_state: Any, resumed: Any) -> int:
+    """The integer given as ``random_state``, else the resumed run's seed, else one drawn at random."""
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        return int(random_state)
+    if isinstance(resumed, int):
+        return resumed
+    try:
+        return int(check_random_state(random_state).randint(2**31))
+    except ValueError:
+        message = f"random_state must be None, a whole number or a RandomState, got {random_state!r}"
+        raise InputError(message) from None
+
+
+def whole_number(name: str, value: Any, least: int = 1, most: int = 2**40) -> int:
+    """A count given as an argument, or an ``InputError`` that names it."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {shown(value)}")
+    if value > most:
+        raise InputError(f"{name} must be at most {most}, got {shown(value)}")
+    return int(value)
+
+
+def check_result(result: NDArray[np.float32]) -> None:
+    """Refuse results (one row per sample) that are not finite."""
+    if not np.isfinite(result).all():
+        row = int(np.flatnonzero(~np.isfinite(result.reshape(len(result), -1)).all(1))[0])
+        raise InputError(f"X in row {row} (counting from 0), or the model, is too extreme to give a finite result")
