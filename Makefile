@@ -1,12 +1,13 @@
 # make demo    cluster the handwritten digits bundled with scikit-learn
 # make test    the tests
 # make soak    fit, predict, save and load for up to 20 minutes, watching memory, open files and threads
+# make fuzz    a million spoilt files for every reader; goes on where it was stopped
 # make chaos   runs of the command line killed at random moments, and a fault at every system call of a fit
 # make bench   where the time goes, as ratios, in under 20 minutes; results in benchmarks/results
 # make docs    the documentation as a site, in site/; a warning is an error
 # make lint    format, lint, spelling, types, import direction
 # make check   what a change must pass: make lint, and the fast tests
-.PHONY: demo test soak chaos docs lint check format clean benchmarks bench
+.PHONY: demo test soak fuzz chaos docs lint check format clean benchmarks bench
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -34,6 +35,9 @@ test: $(READY)
 
 soak: $(READY)
 	$(THREADS) $(BIN)/python benchmarks/soak.py --minutes 20
+
+fuzz: $(READY)
+	$(THREADS) $(BIN)/python benchmarks/fuzz.py --inputs 1000000
 
 chaos: $(READY)
 	$(THREADS) $(BIN)/python benchmarks/chaos.py --kills 50

@@ -117,7 +117,7 @@ def write_data(folder: Path) -> None:
     (folder / "notes.txt").write_text("\n".join([*texts, ""]))
     (folder / "mails.csv").write_text("\n".join(["id,text", *(f"{i},{t}" for i, t in enumerate(texts)), ""]))
     X, _ = make_blobs(300, 3, centers=5, center_box=(5, 80), random_state=0)
-    rows = [f"c{i},{a:.2f},{b:.2f},{c:.2f}" for i, (a, b, c) in enumerate(abs(X))]
+    rows = [f"c{i},{a:.2f},{1000 * b:.2f},{c:.2f}" for i, (a, b, c) in enumerate(abs(X))]
     (folder / "customers.csv").write_text("\n".join(["customer_id,age,income,visits", *rows, ""]))
     write_vectors(folder)
 

@@ -1,9 +1,12 @@
-"""A law held against thousands of spoilt files, the same ones on every machine."""
+"""A law held against thousands of spoilt files, the same ones on every machine; benchmarks/fuzz.py tries others."""
 
+import json
+import os
 import resource
 from collections import Counter
+from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 
 from lsdc import InputError
 
@@ -17,28 +20,28 @@ EXAMPLES = {
     "metrics": 100,
     "checkpoint": 60,
     "csv": 250,
+    "amounts": 150,
     "jsonl": 150,
     "txt": 50,
+    "truth": 100,
     "npy": 200,
     "npz": 200,
+    "parquet": 150,
     "images": 400,
 }
 MOST_MEMORY = 2**20  # kilobytes that any of the tests may need beyond what was needed before
+BROKEN = Path(__file__).parent / "broken"  # files that broke a reader once: NAME-SEED, the smallest of its kind
+SLOW = ("config", "config bytes", "labels", "metrics", "checkpoint")  # each takes a whole command
+TIMES = int(os.environ.get("LSDC_FUZZ_TIMES", "1"))  # as many as usual, of those that are not slow
+SEED = os.environ.get("LSDC_FUZZ_SEED")  # of other files than the usual ones
+TALLY = os.environ.get("LSDC_FUZZ_TALLY")  # a file to count them in
 
 
 def fuzz(name, strategy, law):
-    """Hold a law against as many spoilt files as are promised, the same ones on every machine."""
-    seen = Counter()
+    """Hold a law against as many spoilt files as are promised, the same ones on every machine, and all that broke."""
+    seen, wanted = Counter(), EXAMPLES[name] * (1 if name in SLOW else TIMES)
 
-    @settings(
-        max_examples=EXAMPLES[name],
-        derandomize=True,
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(strategy)
-    def check(case):
+    def hold(case):
         seen["cases"] += 1
         said = "nothing was wrong"
         try:
@@ -49,9 +52,25 @@ def fuzz(name, strategy, law):
         assert said.isprintable()
         assert 10 < len(said) < 2500
 
+    def kept(case):
+        """What breaks a reader of plain files stays in its place, also where it ends the process."""
+        file = BROKEN / f"{name}-{SEED}" if SEED and isinstance(case, bytes) else None
+        if file:
+            file.write_bytes(case)
+        hold(case)
+        if file:
+            file.unlink()
+
+    how = {"max_examples": wanted, "derandomize": not SEED, "database": None, "deadline": None}
+    check = settings(**how, suppress_health_check=list(HealthCheck))(given(strategy)(kept))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    check()
-    assert seen["cases"] >= EXAMPLES[name]
+    for file in sorted(BROKEN.glob(f"{name}-*")):
+        hold(file.read_bytes())
+    (seed(int(SEED))(check) if SEED else check)()
+    if TALLY:
+        with Path(TALLY).open("a") as file:
+            file.write(json.dumps({"seed": SEED, "name": name, **seen}) + "\n")
+    assert seen["cases"] >= wanted
     forgiving = ("metrics", "checkpoint")  # lines that are none are left out; an earlier checkpoint is taken
-    assert seen["refused"] > EXAMPLES[name] // 10 or name in forgiving
+    assert seen["refused"] > wanted // 10 or name in forgiving
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_MEMORY

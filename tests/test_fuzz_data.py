@@ -5,6 +5,7 @@ import json
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import strategies as st
@@ -48,6 +49,41 @@ def reads(path, **options):
 @pytest.mark.parametrize(("name", "content"), [("csv", TABLE), ("jsonl", LINES), ("txt", "\n".join(TEXTS))])
 def test_texts(tmp_path, name, content):
     fuzz(name, bytes_of(content.encode()), reads(tmp_path / f"x.{name}"))
+
+
+AMOUNTS = "name;price;rate;ok;city\n" + "".join(
+    f"n{i};{i + 1}.{i:02d}0,5 €;{i},5 %;{'yes' if i % 3 else 'no'};{'ab'[i % 2]}\n" for i in range(12)
+)
+
+
+def test_amounts(tmp_path):
+    spoilt = st.sampled_from([AMOUNTS.encode(), AMOUNTS.encode("utf-16")]).flatmap(bytes_of)
+    fuzz("amounts", spoilt, reads(tmp_path / "x.csv", drop=("name",)))
+
+
+def test_true_labels(tmp_path):
+    table, ids = "id,label\n" + "".join(f"r{i},{i % 2}\n" for i in range(12)), [f"r{i}" for i in range(12)]
+
+    def law(content):
+        (tmp_path / "y.csv").write_bytes(content)
+        y, _ = read_labels(tmp_path / "y.csv", ids)
+        assert len(y) == 12
+
+    fuzz("truth", bytes_of(table.encode()), law)
+
+
+def test_parquet(tmp_path):
+    pytest.importorskip("pyarrow")
+    tables = [
+        pd.DataFrame({"id": range(12), "embedding": list(VECTORS)}),
+        pd.DataFrame(VECTORS, columns=list("abc")).assign(city=["u", "v"] * 6, ok=[True, False] * 6),
+    ]
+    wholes = []
+    for table in tables:
+        for how in ("snappy", "gzip", None):
+            table.to_parquet(tmp_path / "x.parquet", compression=how)
+            wholes.append((tmp_path / "x.parquet").read_bytes())
+    fuzz("parquet", st.sampled_from(wholes).flatmap(bytes_of), reads(tmp_path / "x.parquet"))
 
 
 def saved(value):

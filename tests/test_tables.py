@@ -97,7 +97,7 @@ def test_words_named_like_ids_are_ids(tmp_path):
 
 def test_options_say_which_columns_are_what(tmp_path):
     text = FRAME.assign(n=np.arange(40), name=[f"x{i}" for i in range(40)]).to_csv(index=False)
-    data = read(tmp_path, text, columns=("c", "n"), id_column="name")
+    data = read(tmp_path, text, columns=("c", "n"), id_column="name", scale=False)
     assert data.X[:3, 1].tolist() == [0, 1, 2]
     assert data.ids[1] == "x1"
     assert data.columns.unused == ("a", "b")

@@ -40,6 +40,13 @@ ColumnsOption = Annotated[
 DropOption = Annotated[
     str | None, typer.Option("--drop", help="columns of a table to leave out, separated by commas", metavar="A,B")
 ]
+ScaleOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--scale/--no-scale",
+        help="divide each column of a table by its standard deviation, or none (default: if their scales differ)",
+    ),
+]
 IdOption = Annotated[
     str | None, typer.Option("--id-column", help="the column of a table that identifies the rows in labels.csv")
 ]
@@ -70,6 +77,7 @@ READING = {  # how to read DATA: the fields of ``Reading`` that are options, and
     "columns": (ColumnsOption, None),
     "drop": (DropOption, None),
     "id_column": (IdOption, None),
+    "scale": (ScaleOption, None),
     "array": (ArrayOption, None),
 }
 ReadingOptions = Mapping[str, Any]  # the values of these options, by name

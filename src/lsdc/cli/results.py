@@ -206,10 +206,11 @@ def _data_of(config: dict[str, Any], data_root: Path | None) -> "Dataset | None"
 
 def _changed(dataset: "Dataset", config: dict[str, Any]) -> str:
     """What is wrong if the data is not the run's, row by row and value by value; empty if it is the same."""
-    from lsdc.experiments.job import vectors_or_images
+    from lsdc.experiments.job import inputs_of
     from lsdc.methods.saving import digest, same_data
 
-    same = same_data(config["data"]["digest"], digest(vectors_or_images(dataset)))
+    now = inputs_of(dataset)
+    same = same_data(config["data"]["digest"], digest(now.X, now.spec.scale))
     return (
         "" if same else f"{config['data']['source']}: not the data the run was fitted on; values or rows have changed"
     )

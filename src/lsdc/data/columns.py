@@ -22,7 +22,7 @@ def why_id(name: str, values: Any, named: bool = True) -> str | None:
     words = all(isinstance(value, str) for value in values) and are_texts(values)
     if like and words and len(set(values)) == len(values):
         return "is named like an id and differs in every row"
-    whole = _whole(values)
+    whole = whole_numbers(values)
     if whole is None or len(set(whole)) < len(whole):
         return None
     if len(whole) > 2 and all(b - a == 1 for a, b in pairwise(whole)):
@@ -30,7 +30,7 @@ def why_id(name: str, values: Any, named: bool = True) -> str | None:
     return f"{'is named like an id' if like else 'has no name'} and differs in every row" if like or unnamed else None
 
 
-def _whole(values: Any) -> list[int] | None:
+def whole_numbers(values: Any) -> list[int] | None:
     """The values, if all are whole numbers; 2.0 is a measurement, not a count."""
     if isinstance(values, np.ndarray):
         return values.tolist() if values.dtype.kind in "iu" else None

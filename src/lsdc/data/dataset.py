@@ -8,6 +8,8 @@ import numpy as np
 
 from lsdc.errors import InputError
 
+Prepared = tuple[float | tuple[str, ...], ...]  # of each column what it is divided by, or the kinds of its words
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -22,6 +24,8 @@ class Reading:
     drop: tuple[str, ...] = ()
     id_column: str | None = None
     array: str | None = None  # of an archive
+    scale: bool | None = None  # whether columns are divided by their spread; None: where their units differ
+    prepared: Prepared | None = None  # what a run did to its columns
     image_range: tuple[float, float] | None = None  # for images without a fixed range of values
     encoder: str | None = None  # of images
     text_encoder: str | None = None
@@ -31,12 +35,13 @@ class Reading:
 
 
 def recalled(stored: Mapping[str, Any]) -> Reading:
-    """The reading stored in a run's config."""
+    """The reading stored in a run's config; older runs left all columns as they were."""
     found: dict[str, Any] = {f.name: stored[f.name] for f in fields(Reading) if stored.get(f.name) is not None}
     if "text_encoder" in found:
         found.pop("columns", None)  # runs of before have the column of texts there, which holds no numbers
     lists = {name: tuple(value) for name, value in found.items() if isinstance(value, list)}
-    return Reading(**{**found, **lists})
+    done = tuple(tuple(how) if isinstance(how, list) else float(how) for how in found.get("prepared", ()))
+    return Reading(**{**found, **lists, "prepared": done})
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,8 @@ class Columns:
     id: str | None = None
     label: str | None = None
     unused: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()  # the names of X's columns, where a column of words has become several
+    prepared: Prepared = ()  # what was done to each feature; nothing if it is empty
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,7 @@ class Dataset:
     skipped: tuple[tuple[str, str], ...] = ()  # files left out, and why
     samples: Any = None  # what an encoder made X from, to show to people: texts, photos or images
     encoder: Encoding | None = None
+    scales: tuple[float, ...] = ()  # of X's columns, where a table has columns of different units
 
     @property
     def n_clusters(self) -> int | None:
@@ -114,6 +122,8 @@ def kept(reading: Reading, dataset: Dataset) -> dict[str, Any]:
     content: dict[str, Any] = {"image_size": reading.image_size, "column": reading.column}
     if dataset.columns and not of_texts(dataset):
         content["columns"] = list(dataset.columns.features)
+        if dataset.columns.prepared:
+            content["prepared"] = [list(how) if isinstance(how, tuple) else how for how in dataset.columns.prepared]
     if dataset.columns and dataset.columns.id is not None:
         content["id_column"] = dataset.columns.id
     if reading.array is not None:

@@ -1,7 +1,6 @@
 """Your own files as data sets: arrays, tables, texts, and folders of images."""
 
 import difflib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,14 @@ from lsdc.data.cache import Watch, quiet
 from lsdc.data.dataset import Reading
 from lsdc.data.datasets import DATASETS, Dataset, load
 from lsdc.data.encode import encoded
+from lsdc.data.encoding import lines_of, not_utf8
 from lsdc.data.images import IMAGES, Photos, decoded, folder_of_photos
+from lsdc.data.jsonl import read_jsonl
 from lsdc.data.parquet import read_parquet
 from lsdc.data.separated import read_csv
 from lsdc.errors import InputError, reason
 
-TABLES = (".csv", ".tsv", ".parquet")
+TABLES = (".csv", ".tsv", ".parquet", ".jsonl")
 
 
 def open_data(name: str, root: str | Path = "", watch: Watch = quiet, **how: Any) -> Dataset:
@@ -52,7 +53,9 @@ def _read(name: str, root: str | Path, reading: Reading, watch: Watch) -> Datase
         )
     try:
         return READERS[path.suffix.lower()](path, reading)
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise InputError(not_utf8(path)) from None
+    except OSError as error:
         raise InputError(f"{name}: cannot be read ({reason(error)})") from None
 
 
@@ -61,44 +64,20 @@ def _check_options(name: str, reading: Reading) -> None:
     ending = Path(name).suffix.lower()
     if not reading.matched and (reading.columns or reading.drop or reading.id_column) and ending not in TABLES:
         raise InputError(f"{name}: --columns, --drop and --id-column are for tables ({', '.join(TABLES)})")
+    if not reading.matched and reading.scale is not None and ending not in TABLES:
+        raise InputError(f"{name}: --scale and --no-scale are for tables ({', '.join(TABLES)})")
     if reading.encoder is not None and reading.text_encoder is not None:
         raise InputError("--encoder is for images and --text-encoder for texts; give one of them")
     if not reading.matched and reading.array is not None and ending != ".npz":
         raise InputError(f"{name}: --array is for .npz files")
 
 
-def _lines(path: Path) -> list[str]:
-    """The lines of a text file, split at newlines only, unlike ``splitlines``."""
-    with path.open(encoding="utf-8-sig") as file:
-        return [line.rstrip("\n") for line in file]
-
-
 def read_txt(path: Path, reading: Reading) -> Dataset:
     """One text per line."""
-    lines = _lines(path)
+    lines = lines_of(path)
     if not any(line.strip() for line in lines):
         raise InputError(f"{path}: is empty")
     return Dataset(str(path), lines, ids=range(1, len(lines) + 1))
-
-
-def read_jsonl(path: Path, reading: Reading) -> Dataset:
-    """One JSON object per line, with its text under ``text`` (or the name given)."""
-    texts, ids = [], []
-    field = reading.column or "text"
-    for number, line in enumerate(_lines(path), start=1):
-        if not line.strip():
-            continue
-        try:
-            item = json.loads(line)
-            if not isinstance(item[field], str):
-                raise TypeError
-            texts.append(item[field])
-            ids.append(item.get("id", number))
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise InputError(f"{path}: line {number} is not a JSON object with a text field {field!r}") from None
-    if not texts:
-        raise InputError(f"{path}: is empty")
-    return Dataset(str(path), texts, ids=ids)
 
 
 READERS: dict[str, Callable[[Path, Reading], Dataset]] = {

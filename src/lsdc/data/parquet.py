@@ -1,14 +1,13 @@
 """Parquet files as tables: columns of numbers, of texts, and of lists, which are vectors."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lsdc.data.budget import check_memory
-from lsdc.data.dataset import Dataset, Reading, listed
-from lsdc.data.tables import Table, as_dataset
+from lsdc.data.dataset import Dataset, Reading
+from lsdc.data.tables import Table, as_dataset, vectors_first
 from lsdc.errors import InputError, reason
 
 WORDS = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
@@ -23,6 +22,7 @@ def read_parquet(path: Path, reading: Reading) -> Dataset:
         raise InputError(f"{path}: reading Parquet needs pyarrow (pip install 'lsd-clusters[parquet]')") from None
     try:
         with parquet.ParquetFile(path) as file:
+            _check_columns(file)
             size, words = _cost(file.metadata, file.schema)
         check_memory(path, size, "takes")
         table = parquet.read_table(path, read_dictionary=words)
@@ -31,12 +31,18 @@ def read_parquet(path: Path, reading: Reading) -> Dataset:
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise InputError(f"{path}: not a Parquet file ({reason(error)})") from None
     columns = {name: _values(path, name, table.column(name)) for name in table.column_names}
-    vectors = [name for name, values in columns.items() if getattr(values, "ndim", 1) == 2 and name not in reading.drop]
-    if len(vectors) > 1 and not reading.columns and not reading.column:
-        raise InputError(f"{path}: {listed(vectors)} all hold vectors; choose one with --columns")
-    if vectors and not reading.columns and not reading.column:
-        reading = replace(reading, columns=(vectors[0],))
+    reading = vectors_first(path, columns, reading)
     return as_dataset(Table(path, columns, range(1, table.num_rows + 1), "row"), reading)
+
+
+def _check_columns(file: Any) -> None:
+    """Begin to read each group of rows: what is wrong with its columns is raised there.
+
+    Asked about the columns of a damaged file themselves, pyarrow ends the process (26.0: "Definition level histogram
+    size mismatch", a C++ exception that nobody catches).
+    """
+    for group in range(file.metadata.num_row_groups):
+        next(file.iter_batches(batch_size=1, row_groups=[group], use_threads=False), None)
 
 
 def _cost(metadata: Any, schema: Any) -> tuple[int, list[str]]:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from lsdc.data.columns import is_number
 from lsdc.data.dataset import Dataset, Reading
-from lsdc.data.tables import DECIMAL_COMMA, Table, as_dataset
+from lsdc.data.encoding import encoding
+from lsdc.data.tables import Table, as_dataset
+from lsdc.data.written import DECIMAL_COMMA
 from lsdc.errors import InputError
 
 SEPARATORS = ",;\t"
@@ -20,13 +22,17 @@ def read_csv(path: Path, reading: Reading) -> Dataset:
 
     A column ``id`` names the rows, a column ``label`` or ``y`` is kept for evaluation.
     """
-    rows, separator = cells(path)
+    rows, separator, blank = cells(path)
     if not rows:
         raise InputError(f"{path}: is empty")
     first = rows[0][1]
     header, notes = _is_header(first, separator), list[str]()
     if not header and len(first) > 2 and first == [str(i) for i in range(len(first))]:
         header, notes = True, ["line 1 (0, 1, 2, ...) is read as a header written by pandas, not as a sample"]
+    if blank:
+        notes.append(
+            f"left out, as all their cells are empty: {len(blank):,} row{'s' * (len(blank) > 1)} (line {blank[0]})"
+        )
     names = rows.pop(0)[1] if header else [str(i) for i in range(len(first))]
     if twice := [name for name, times in Counter(names).items() if times > 1]:
         raise InputError(f"{path}: the column {twice[0]!r} appears twice")
@@ -38,22 +44,24 @@ def read_csv(path: Path, reading: Reading) -> Dataset:
     return as_dataset(Table(path, columns, [n for n, _ in rows], "line", header, separator, tuple(notes)), reading)
 
 
-def cells(path: Path) -> tuple[Rows, str]:
-    """The rows of a file that are not blank, each with its line number, and the separator."""
+def cells(path: Path) -> tuple[Rows, str, list[int]]:
+    """The rows of a file, each with its line number, the separator, and the lines whose cells are all empty."""
     csv.field_size_limit(2**30)
-    with path.open(newline="", encoding="utf-8-sig") as file:
+    with path.open(newline="", encoding=encoding(path)) as file:
         separator = _separator(list(islice(file, SAMPLE)))
         file.seek(0)
         reader = csv.reader(file, delimiter=separator)
         try:
-            rows, before = [], 0
+            rows, blank, before = [], list[int](), 0
             for row in reader:
-                if row:
+                if len(row) > 1 and not any(map(str.strip, row)):
+                    blank.append(before + 1)
+                elif row:
                     rows.append((before + 1, row))
                 before = reader.line_num  # a cell may span lines: the row begins after the previous one
         except csv.Error as error:
             raise InputError(f"{path}: not a CSV file ({error})") from None
-    return rows, separator
+    return rows, separator, blank
 
 
 def _separator(lines: list[str]) -> str:

@@ -1,7 +1,7 @@
 """Any kind of X behind one interface: float batches on demand, the raw values untouched."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -196,12 +196,12 @@ def _check_scale(spread: float, size: float, far: bool) -> None:
         raise InputError(f"X varies by only about {spread:.1g}, too little for single precision; scale it up")
 
 
-def spec_of(X: Any) -> Spec:
+def spec_of(X: Any, units: Sequence[float] = ()) -> Spec:
     """Shape and scaling of X.
 
     Images are divided by their standard deviation and keep their zero, so that padding stays black. Vectors are
     centred and divided by one scale for all features, which keeps the distances between samples in proportion;
-    sparse ones keep their zeros.
+    sparse ones keep their zeros. ``units`` are scales of single columns, by which these are divided before.
     """
     is_image = X.ndim > 2
     shape = sample_shape(X)
@@ -211,16 +211,16 @@ def spec_of(X: Any) -> Spec:
     if is_image:
         mean = mean.mean()
     square, differing, far = 0.0, 0.0, 0.0
-    first = raw(X, slice(0, 1))
+    first, each = raw(X, slice(0, 1)), np.array(units) if len(units) else 1.0
     for rows in mine:
         values = raw(X, rows)
         differing = differing or float((values != first).any())
-        squares = np.square(values - mean)
+        squares = np.square((values - mean) / each)
         square, far = square + float(squares.sum()), far or float(squares.max() > float(SINGLE.max) ** 2)
     square, differing, far = parallel.added(torch.tensor([square, differing, far], dtype=torch.float64)).tolist()
     if not differing:
         raise InputError("X is constant: all samples are identical, so there is nothing to cluster")
     spread = np.sqrt(square / (X.shape[0] * np.prod(shape)))
-    _check_scale(float(spread), float(np.sqrt(np.square(mean).mean())), bool(far))
+    _check_scale(float(spread), float(np.sqrt(np.square(mean / each).mean())), bool(far))
     offset = torch.zeros(()) if is_image or sp.issparse(X) else torch.from_numpy(np.asarray(mean))
-    return Spec(shape, offset, torch.tensor(float(spread), dtype=torch.float32))
+    return Spec(shape, offset, torch.tensor(float(spread) * each, dtype=torch.float32))

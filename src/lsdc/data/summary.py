@@ -11,6 +11,8 @@ from lsdc.data.dataset import Dataset, listed, of_texts
 from lsdc.data.images import NO_IMAGE
 from lsdc.data.sources import row_chunks, sample_shape
 
+ROLES = ("features", "id", "label", "unused")
+
 
 def about_reading(dataset: Dataset) -> list[str]:
     """How the columns of a file are used, what else was decided, and what was left out."""
@@ -34,7 +36,8 @@ def summary(dataset: Dataset) -> dict[str, Any]:
     """The content of read.json: what was read, how, and what is odd about it."""
     X = dataset.X
     figures = _of_texts(X) if isinstance(X, list) else _of_sparse(X) if sp.issparse(X) else _of_array(X)
-    columns = asdict(dataset.columns) if dataset.columns else None
+    roles = asdict(dataset.columns) if dataset.columns else None
+    columns = {role: roles[role] for role in ROLES} if roles else None
     skipped = [{"file": name, "why": why} for name, why in dataset.skipped]
     return {**figures, "columns": columns, "notes": list(dataset.notes), "skipped": skipped}
 

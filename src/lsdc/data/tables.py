@@ -1,6 +1,5 @@
 """Tables: which columns are numbers, texts, ids and labels, and what is wrong with a cell."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,12 +8,19 @@ from typing import Any
 import numpy as np
 
 from lsdc.data.arrays import labelled
-from lsdc.data.columns import ID_NAME, NO_VALUE, are_texts, is_number, why_id
+from lsdc.data.columns import ID_NAME, NO_VALUE, are_texts, whole_numbers, why_id
 from lsdc.data.dataset import Columns, Dataset, Reading, listed
+from lsdc.data.prepare import Made, are_words, kinds_of, prepare
+from lsdc.data.written import as_numbers, bare, has_comma, has_point
 from lsdc.errors import InputError, shown
 
-LABELS = ("label", "y")  # columns for evaluation, never seen by a method
-DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", re.ASCII)
+LABELS = ("label", "labels", "y", "class", "target")  # columns for evaluation, never seen by a method
+MANY_ROWS = 100  # whole numbers that all differ say something from so many on
+TRANSLATED = {
+    "true and false": "true is read as 1, false as 0: {}",
+    "yes and no": "yes is read as 1, no as 0: {}",
+    "signs": "currency, percent and thousands signs are left out: {}",
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ def as_dataset(table: Table, reading: Reading) -> Dataset:
     if not table.places:
         raise InputError(f"{table.path}: has no rows")
     taken = {*reading.columns, reading.column, reading.id_column}
-    label = next((name for name in LABELS if name in names and name not in taken and len(names) > 1), None)
+    label = _label([name for name in names if name not in taken]) if len(names) > 1 else None
     rest = [name for name in names if name != label]
     text = reading.column or ("text" if "text" in rest and not reading.columns else None)
     ids, said = _ids(table, [name for name in rest if name not in (*reading.columns, text)], reading, text)
@@ -46,16 +52,34 @@ def as_dataset(table: Table, reading: Reading) -> Dataset:
     if text is None and not reading.columns and len(rest) == 1 and are_texts(table.columns[rest[0]]):
         text = rest[0]
     if text is not None:
+        if reading.column and as_numbers(table.columns[text]) is not None and not reading.matched:
+            raise InputError(
+                f"{table.path}: --column is for texts, but {text!r} holds numbers; --columns is for numbers"
+            )
         return _dataset(table, [str(value) for value in table.columns[text]], (text,), ids, label, said)
     features = reading.columns or tuple(rest)
     if not features:
         raise InputError(f"{table.path}: no columns are left for the samples; it has {listed(list(table.columns))}")
-    X, more = _matrix(table, features)
-    return _dataset(table, X, features, ids, label, [*said, *more])
+    made = _matrix(table, features, reading)
+    if not reading.columns and (numbered := [name for name in features if _may_be_id(table.columns[name])]):
+        said.append(f"whole numbers, no two the same: {listed(numbered)}; if they are ids, --drop them")
+    return _dataset(table, made.X, features, ids, label, [*said, *made.said], made)
+
+
+def _label(names: list[str]) -> str | None:
+    """The column that is for evaluation, by its name."""
+    spelt = {name.strip().lower(): name for name in reversed(names)}
+    return next((spelt[name] for name in LABELS if name in spelt), None)
 
 
 def _dataset(
-    table: Table, X: Any, features: tuple[str, ...], ids: list[str], label: str | None, said: list[str]
+    table: Table,
+    X: Any,
+    features: tuple[str, ...],
+    ids: list[str],
+    label: str | None,
+    said: list[str],
+    made: Made | None = None,
 ) -> Dataset:
     id_ = ids[0] if ids else None
     unused = tuple(name for name in table.columns if name not in (*features, id_, label))
@@ -65,8 +89,9 @@ def _dataset(
         y = np.array(table.columns[label])
         if y.dtype.kind == "O" and None in table.columns[label]:
             raise _bad_cell(table, label, list(table.columns[label]).index(None))
-    roles = Columns(features, id_, label, unused)
-    return replace(labelled(table.path, X, y, names), columns=roles, notes=(*table.notes, *said))
+    roles = Columns(features, id_, label, unused, *((made.names, made.prepared) if made else ()))
+    known = labelled(table.path, X, y, names)
+    return replace(known, columns=roles, notes=(*table.notes, *said), scales=made.scales if made else ())
 
 
 def _check_names(table: Table, reading: Reading) -> None:
@@ -129,27 +154,69 @@ def _ids(table: Table, names: list[str], reading: Reading, text: str | None) -> 
     return found, said
 
 
-def _matrix(table: Table, features: tuple[str, ...]) -> tuple[np.ndarray, list[str]]:
+def _may_be_id(values: Any) -> bool:
+    """Whether a column looks like numbers of things, such as phones or orders, but is not named like one."""
+    whole = whole_numbers(values) if len(values) >= MANY_ROWS else None
+    return whole is not None and len(set(whole)) == len(whole)
+
+
+def vectors_first(path: Path, columns: dict[str, Any], reading: Reading) -> Reading:
+    """A reading that takes the column of vectors, if there is one and nothing else is asked for."""
+    vectors = [name for name, values in columns.items() if getattr(values, "ndim", 1) == 2 and name not in reading.drop]
+    if not vectors or reading.columns or reading.column:
+        return reading
+    if len(vectors) > 1:
+        raise InputError(f"{path}: {listed(vectors)} all hold vectors; choose one with --columns")
+    return replace(reading, columns=(vectors[0],))
+
+
+def _matrix(table: Table, features: tuple[str, ...], reading: Reading) -> Made:
     """The features as one array, and notes on how they were read."""
     comma = table.separator != "," and _decimal_commas(table, features)
-    blocks = [_numbers(table, name, comma) for name in features]
-    return np.ascontiguousarray(np.column_stack(blocks)), ["decimal commas: 1,5 is read as 1.5"] if comma else []
+    said = ["decimal commas: 1,5 is read as 1.5"] if comma else []
+    columns, translated, wrong = dict[str, Any](), dict[str, list[str]](), list[str]()
+    for place, name in enumerate(features):
+        values = table.columns[name]
+        if getattr(values, "ndim", 1) > 1 or _were_kinds(values, reading, place):
+            columns[name] = values
+        elif (found := as_numbers(values, comma)) is not None:
+            columns[name] = found[0]
+            translated.setdefault(found[1], []).append(name)
+        elif reading.prepared is None and kinds_of(values) is not None:
+            columns[name] = values
+        else:
+            wrong.append(name)
+    if wrong:
+        raise _bad_column(table, wrong, comma)
+    said += [TRANSLATED[how].format(listed(names)) for how, names in translated.items() if how]
+    made = _prepared(table, columns, reading)
+    return made._replace(said=[*said, *made.said])
 
 
-def _numbers(table: Table, name: str, comma: bool) -> np.ndarray:
-    values = table.columns[name]
-    if isinstance(values, np.ndarray) and values.ndim > 1:
-        return values
-    if comma:
-        values = [value.replace(",", ".") for value in values]
+def _were_kinds(values: Any, reading: Reading, place: int) -> bool:
+    """Whether a run took a column for kinds of words, and words are what new rows have there."""
+    known = reading.prepared or ()
+    return place < len(known) and isinstance(known[place], tuple) and are_words(values)
+
+
+def _prepared(table: Table, columns: dict[str, Any], reading: Reading) -> Made:
     try:
-        column = np.array(values, np.float64)
-        if column.ndim == 1 and not np.isnan(column).any():
-            return column
-    except (TypeError, ValueError, OverflowError):
-        pass
-    wrong = next((i for i, v in enumerate(values) if not is_number(v) or float(v) != float(v)), 0)
-    raise _bad_cell(table, name, wrong)
+        return prepare(columns, reading.scale, reading.prepared)
+    except InputError as error:
+        raise InputError(f"{table.path}: {error}") from None
+
+
+def _bad_column(table: Table, names: list[str], comma: bool) -> InputError:
+    """What is wrong with the first cell that is no number, and which other columns have such cells."""
+    values = table.columns[names[0]]
+    empty = [
+        i for i, value in enumerate(values) if value is None or str(value).strip().lower() in NO_VALUE or value != value
+    ]
+    row = next((i for i, value in enumerate(values) if as_numbers([value], comma) is None), 0)
+    error = _bad_cell(table, names[0], row)
+    if row in empty and len(empty) > 1:
+        return InputError(f"{error} ({len(empty):,} of {len(values):,} rows have none)")
+    return InputError(f"{error}; the same goes for {listed(names[1:])}") if len(names) > 1 else error
 
 
 def _bad_cell(table: Table, name: str, row: int) -> InputError:
@@ -169,8 +236,9 @@ def _decimal_commas(table: Table, features: tuple[str, ...]) -> bool:
     comma = point = None
     for name in features:
         for place, value in zip(table.places, table.columns[name], strict=True):
-            comma = comma or (DECIMAL_COMMA.fullmatch(value) and (place, value))
-            point = point or ("." in value and is_number(value) and (place, value))
+            amount = bare(value)
+            comma = comma or (has_comma(amount) and (place, value))
+            point = point or (has_point(amount) and (place, value))
     if comma and point:
         raise InputError(
             f"{table.path}: {comma[1]!r} in line {comma[0]} has a decimal comma, {point[1]!r} in line {point[0]} "

@@ -9,6 +9,7 @@ import numpy as np
 from lsdc.data.arrays import numbers
 from lsdc.data.columns import ID_NAME, UNNAMED, is_number
 from lsdc.data.dataset import listed
+from lsdc.data.encoding import encoding, not_utf8
 from lsdc.data.separated import Rows, cells
 from lsdc.data.spreadsheet import text_of
 from lsdc.errors import InputError, reason, shown
@@ -24,8 +25,10 @@ def read_labels(path: Path, ids: Sequence[str], id_column: str | None = None) ->
     try:
         if path.suffix.lower() == ".npy":
             return _counted(path, numbers(path).ravel(), ids), []
-        rows, _ = cells(path)
-    except (OSError, UnicodeDecodeError) as error:
+        rows, _, _ = cells(path)
+    except UnicodeDecodeError:
+        raise InputError(not_utf8(path)) from None
+    except OSError as error:
         raise InputError(f"{path}: cannot be read ({reason(error)})") from None
     rows = _even(path, rows)
     if len(rows[0][1]) == 1:
@@ -45,7 +48,7 @@ def _even(path: Path, rows: Rows) -> Rows:
         raise InputError(f"{path}: is empty")
     wrong = next(((number, row) for number, row in rows if len(row) != len(rows[0][1])), None)
     if wrong and path.suffix.lower() == ".txt":
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        lines = path.read_text(encoding=encoding(path)).split("\n")
         return [(number, [line.rstrip("\r")]) for number, line in enumerate(lines, start=1) if line.strip()]
     if wrong:
         raise InputError(f"{path}: line {wrong[0]} has {len(wrong[1])} columns, the first has {len(rows[0][1])}")

@@ -14,7 +14,7 @@ def kmeans_rows(dataset: Dataset, y: np.ndarray, run: Run) -> dict[str, Scores]:
     """K-means on the inputs and, if the run's model had a pretext, on the features the pretext left."""
     model = load(run.path)
     seed = model.random_state
-    rows = {"K-means on inputs": _scores(dataset.X, y, model.n_clusters_, seed)}
+    rows = {"K-means on inputs": _scores(dataset, y, model.n_clusters_, seed)}
     if isinstance(model, LSDC) and (pretext := model.after_pretext(run)) is not None:
         rows["K-means on pretext features"] = _scores(pretext.transform(dataset.X), y, model.n_clusters_, seed)
     return rows

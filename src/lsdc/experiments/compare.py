@@ -9,7 +9,7 @@ from typing import Any
 from lsdc.data.datasets import Dataset
 from lsdc.errors import InputError, printable
 from lsdc.experiments.engine import Place, State, Watch, run_table
-from lsdc.experiments.job import Job, Source, vectors_or_images
+from lsdc.experiments.job import Job, Source, inputs_of
 from lsdc.experiments.results import data_facts
 from lsdc.experiments.table import BASE, SCORED, UNLABELLED, Row, noted, summarise, write
 
@@ -53,7 +53,7 @@ def plan(
 ) -> Comparison:
     """Everything to run on a data set, checked before it runs; K-means is always among the methods."""
     wanted = methods if BASE in methods else [*methods, BASE]
-    about = data_facts(dataset, vectors_or_images(dataset))
+    about = data_facts(dataset, inputs_of(dataset))
     jobs = [job(source, m, n_clusters, seed, (changes or {}).get(m)) for seed in range(seeds) for m in wanted]
     for each in jobs[: len(wanted)]:
         each.check(about)

@@ -51,9 +51,9 @@ def _part(dataset: Dataset, samples: int) -> Dataset:
     return replace(dataset, X=dataset.X[rows], y=y, title=title, ids=None)
 
 
-def vectors_or_images(dataset: Dataset) -> Any:
+def inputs_of(dataset: Dataset) -> Data:
     """The samples as methods get them, texts as tf-idf; anything else is refused."""
-    return KMeans()._data(dataset, reset=True).X
+    return KMeans()._data(dataset, reset=True)
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Job:
     def work(self, root: Path, out: Path, device: str = "auto", monitor: Monitor | None = None) -> dict[str, Any]:
         """Run the job, resuming an interrupted run of it, and write its file."""
         dataset, known = self.source.open(root), environment()
-        inputs = vectors_or_images(dataset)
+        inputs = inputs_of(dataset)
         about = results.data_facts(dataset, inputs)
         model = self.build().set_params(device=device)
         run, settings = sharing.SharingRun(self.folder(out)), results.settings_of(model, about)

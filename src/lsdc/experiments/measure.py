@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.metrics import silhouette_score
 
 from lsdc.data.datasets import Dataset
-from lsdc.data.sources import raw
+from lsdc.data.sources import Data, raw
 from lsdc.errors import HealthWarning, InputError
 from lsdc.methods import Estimator, KMeans
 from lsdc.metrics import clustering_accuracy, confusion, score
@@ -90,15 +90,20 @@ def clusters(model: Estimator) -> dict[str, Any]:
     return {"alive": clusters_alive((sizes / sizes.sum()).tolist()), "sizes": sizes.tolist()}
 
 
-def scores(model: Estimator, X: Any, dataset: Dataset, inputs: Any, seed: int) -> dict[str, Any]:
+def scores(model: Estimator, X: Any, dataset: Dataset, inputs: Data, seed: int) -> dict[str, Any]:
     """Scores against labels if there are any; otherwise silhouettes, and the clusters, to compare seeds by."""
     if dataset.y is None:
         labels = " ".join(map(str, model.labels_.tolist()))
-        return {"scores": silhouettes(model, dataset.X, inputs), "labels": labels}
+        return {"scores": silhouettes(model, dataset.X, _comparable(inputs)), "labels": labels}
     X = X.X if isinstance(X, Dataset) else X
     found = against_labels(model, X, dataset)
     found["scores"]["kmeans_features_acc"] = kmeans_on_features(model, X, dataset.y, seed)
     return found
+
+
+def _comparable(inputs: Data) -> Any:
+    """The inputs, with columns of different units brought to one scale."""
+    return inputs.X / inputs.spec.scale.numpy() if inputs.spec.scale.ndim else inputs.X
 
 
 def against_labels(model: Estimator, X: Any, dataset: Dataset) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from lsdc.data.datasets import DATASETS
 from lsdc.errors import InputError, unknown
 from lsdc.experiments import results
 from lsdc.experiments.engine import Place, State, Watch, run_table
-from lsdc.experiments.job import Job, Source, vectors_or_images
+from lsdc.experiments.job import Job, Source, inputs_of
 from lsdc.experiments.paper import TABLES, VARIANTS, belongs, changes, check_datasets, columns, published
 from lsdc.experiments.recipes import SCALES, merged, recipe
 from lsdc.experiments.table import SCORED, Row, noted, summarise, write
@@ -78,7 +78,7 @@ def _about(source: Source, root: Path) -> dict[str, Any]:
     dataset = source.open(root)
     if dataset.y is None:
         raise InputError(f"{source.data}: has no labels to measure against")
-    return results.data_facts(dataset, vectors_or_images(dataset))
+    return results.data_facts(dataset, inputs_of(dataset))
 
 
 def grid(

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lsdc.data.datasets import Dataset
-from lsdc.data.sources import sample_shape
+from lsdc.data.sources import Data
 from lsdc.errors import InputError
 from lsdc.methods import Estimator
 from lsdc.methods.saving import digest, same_data
@@ -60,15 +60,15 @@ class Result(BaseModel):
         return self
 
 
-def data_facts(dataset: Dataset, inputs: Any) -> dict[str, Any]:
+def data_facts(dataset: Dataset, inputs: Data) -> dict[str, Any]:
     """What settings depend on, and what identifies a data set; labels count, as they decide the scores."""
     labels = None if dataset.y is None else hashlib.sha256(np.asarray(dataset.y, np.int64).tobytes()).hexdigest()[:16]
     return {
-        "n": int(inputs.shape[0]),
-        "shape": list(sample_shape(inputs)),
-        "sparse": bool(sp.issparse(inputs)),
+        "n": len(inputs),
+        "shape": list(inputs.spec.shape),
+        "sparse": bool(sp.issparse(inputs.X)),
         "n_clusters": dataset.n_clusters,
-        "digest": digest(inputs),
+        "digest": digest(inputs.X, inputs.spec.scale),
         "unlabelled": 0 if dataset.unlabelled is None else len(dataset.unlabelled),
         "labels": labels,
     }

@@ -239,7 +239,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         """Create the run folder, or check that it belongs to these settings and this data."""
         check_names(self)
         before = folder.config("data") if folder.resuming else {}
-        content = {"n": len(data), "shape": list(data.spec.shape), "digest": digest(data.X)}
+        content = {"n": len(data), "shape": list(data.spec.shape), "digest": digest(data.X, data.spec.scale)}
         content |= {"pretext_n": len(more), "pretext_digest": digest(more.X)} if more else {}
         content |= {name: old for name, old in before.items() if same_data(old, str(content.get(name)))}
         fit = {"method": self.method, "behaviour": self.behaviour, "seed": self.seed_, "settings": self.settings_}
@@ -298,6 +298,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         """X, checked and wrapped; with ``reset`` the model takes on its shape and scaling."""
         size = {} if reset or not self.spec_.is_image else {"image_size": self.spec_.shape[1]}
         known = X.X if isinstance(X, Dataset) else None  # lines of a text file are texts, even if they look like paths
+        units = X.scales if isinstance(X, Dataset) else ()
         X = known if are_texts(known) else sources.as_array(X if known is None else known, **size)
         words = are_texts(X)
         if reset:
@@ -318,7 +319,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             if X.shape[0] < 2:
                 raise InputError("X has 1 sample; clustering needs at least 2")
             self.n_features_in_ = int(np.prod(shape))
-            self.spec_ = sources.spec_of(X)
+            self.spec_ = sources.spec_of(X, units)
         elif shape != self.spec_.shape:
             raise InputError(f"X has samples of shape {shape}, but the model was fitted on {self.spec_.shape}")
         return Data(X, self.spec_)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Methods = Mapping[str, type["Estimator"]]
 Count = Annotated[int, Field(ge=1, le=2**40)]
+Scale = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Text = InstanceOf[str]  # pydantic's own str refuses names of files that are not UTF-8
 FORMAT = 2  # incremented by changes that older code cannot read; in format 1 the settings of LSD-C are nested
 FORMATS = (1, FORMAT)
@@ -107,11 +108,17 @@ def as_json(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool, type(None))) else type(value).__name__
 
 
-def digest(X: Any) -> str:
-    """A fingerprint of the data: 16 characters from evenly spaced rows, as in older runs, and 32 from all of it."""
+def digest(X: Any, scale: Tensor | None = None) -> str:
+    """A fingerprint of the data: 16 characters from evenly spaced rows, as in older runs, and 32 from all of it.
+
+    Scales of single columns, which people can choose, are a part of it.
+    """
+    scales = scale.numpy().tobytes() if scale is not None and scale.ndim else b""
     picked = np.linspace(0, X.shape[0] - 1, min(1000, X.shape[0])).astype(int)
     some = hashlib.sha256(np.ascontiguousarray(raw(X, picked), np.float32).tobytes())
     every = hashlib.sha256()
+    for each in (some, every):
+        each.update(scales)
     for rows in row_chunks(X):
         for array in _arrays(X[rows]):
             every.update(np.ascontiguousarray(array).data)
@@ -163,6 +170,7 @@ class Origin(Strict):
     columns: list[Text] = Field(default_factory=list)
     id_column: Text | None = None
     array: Text | None = None
+    prepared: list[Scale | Annotated[list[Text], Field(min_length=1, max_length=1000)]] = Field(default_factory=list)
     image_range: list[float] | None = Field(None, min_length=2, max_length=2)
     encoder: Text | None = None
     text_encoder: Text | None = None
@@ -254,7 +262,7 @@ def _restore_data(model: "Estimator", header: Header, tensors: dict[str, Tensor]
     centred = len(shape) == 1 and "offset" in tensors and tensors["offset"].ndim > 0
     wanted = {
         "offset": torch.empty(shape, dtype=torch.float64, device="meta") if centred else torch.empty(()),
-        "scale": torch.empty(()),
+        "scale": torch.empty(shape if len(shape) == 1 and tensors["scale"].ndim else (), device="meta"),
         "labels": torch.empty(tensors["labels"].numel(), dtype=torch.int64, device="meta"),
     }
     if words is not None:
@@ -262,7 +270,7 @@ def _restore_data(model: "Estimator", header: Header, tensors: dict[str, Tensor]
     check_tensors(tensors, wanted)
     labels, names, seed = tensors["labels"], header.feature_names, header.params.get("random_state")
     model.n_clusters_ = header.n_clusters or model.n_clusters or 0
-    if tensors["scale"] <= 0 or labels.min() < 0 or labels.max() >= model.n_clusters_:
+    if (tensors["scale"] <= 0).any() or labels.min() < 0 or labels.max() >= model.n_clusters_:
         raise InputError("the scale or the labels are invalid")
     if header.n_features_in != prod(shape) or (names and len(names) != prod(shape)):
         raise InputError(f"n_features_in is {header.n_features_in} with {len(names)} names, but the shape is {shape}")

@@ -1,5 +1,6 @@
 """What users pass to an estimator, checked: vectors, counts and seeds; and results that must be finite."""
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,7 +9,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from lsdc.data import sources
-from lsdc.errors import InputError, NotNumbers, shown
+from lsdc.data.prepare import drowned
+from lsdc.errors import HealthWarning, InputError, NotNumbers, shown
 
 if TYPE_CHECKING:
     from lsdc.methods.base import Estimator
@@ -35,6 +37,8 @@ def check_vectors(model: "Estimator", X: Any, reset: bool) -> Any:
     if X.dtype.kind not in "buif":
         raise NotNumbers(f"X contains {X.dtype}; convert it to numbers first")
     sources.check_finite(X)
+    if reset and hasattr(model, "feature_names_in_") and (said := drowned(model.feature_names_in_, X)):
+        warnings.warn(said, HealthWarning, stacklevel=5)
     return X
 
 

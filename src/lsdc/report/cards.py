@@ -111,7 +111,7 @@ class Cards:
             return terms, nothing
         if isinstance(dataset.X, list):
             return (terms if any(terms) else words_of(inputs.X, labels, n_clusters, inputs.words)), nothing
-        given = list(dataset.columns.features) if dataset.columns else []
+        given = list(dataset.columns.made or dataset.columns.features) if dataset.columns else []
         n_features = inputs.X.shape[1]
         self.named = len(given) == n_features or n_features < FEW
         names = given if len(given) == n_features else [f"feature {j}" for j in range(n_features)]
