@@ -329,7 +329,7 @@ def test_hugging_face_folders(place, tmp_path):
         expected = model(pixel_values=pixels).last_hidden_state[:, 0]
     np.testing.assert_allclose(data.X, expected, atol=1e-4)  # the class token, as there is no trained pooler
     (tmp_path / "vit" / "model.safetensors").write_bytes(b"nothing")
-    with pytest.raises(InputError, match="vit: not a model that can be loaded"):
+    with pytest.raises(InputError, match="vit: cannot be loaded as an image model"):
         open_data(str(place / "photos"), encoder=str(tmp_path / "vit"))
 
 

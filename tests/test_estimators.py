@@ -520,7 +520,6 @@ def test_bad_model_files_are_refused(name, tmp_path):
 
 
 OPTIONS = {
-    "knn": {"similarity": "knn"},
     "paper's k": {"similarity": "knn", "k": 5, "pool": 0, "weighted": False, "head": "linear"},
     "l2": {"similarity": "l2", "tau": 1.0},
     "cosine": {"similarity": "cosine", "tau": 0.9},
