@@ -158,8 +158,10 @@ class ClassifierTraining:
         is_last = record["epoch"] == self.plan.epochs
         chosen = {"information": self.fixed.choose(self.classifiers, self.fixed.steps)} if is_last else {}
         found = {**self.assigned(), **chosen}
-        epochs = LATER if self.name == "starts" else self.plan.epochs
-        return found | examine({**record, **found}, history, epochs, REMEDIES)
+        epochs = LATER if self.name.startswith(("starts", "choice")) else self.plan.epochs
+        return found | examine(
+            {**record, **found}, [], epochs, REMEDIES
+        )  # before the end it is not known which to keep
 
     @torch.no_grad()
     def assigned(self) -> Record:
