@@ -8,6 +8,7 @@ from sklearn.decomposition import PCA
 from torch import Tensor, nn
 
 from lsdc.functional import pair_likelihood
+from lsdc.metrics import clustering_accuracy
 from lsdc.nn.projection import N_DIRECTIONS
 
 Forms = tuple[tuple[float, float], ...]
@@ -58,16 +59,10 @@ class Classifiers(nn.Module):
         Classifiers end in a few different partitions. The mean of two of these is neither, so only the one that most of
         them found is averaged.
         """
-        labels = self(f).argmax(2)[order].cpu()
-        shared = torch.tensor([[self._overlap(a, b) for a in labels] for b in labels])
+        labels = self(f).argmax(2)[order].cpu().numpy()
+        shared = torch.tensor([[clustering_accuracy(a, b) for a in labels] for b in labels])
         typical = shared[shared.mean(1).argmax()]
         return order[typical.argsort(descending=True, stable=True)[: (len(order) + 1) // 2].to(order.device)]
-
-    def _overlap(self, a: Tensor, b: Tensor) -> float:
-        """The share of samples that two classifiers put together, after the best matching of their clusters."""
-        k = self.n_clusters
-        table = torch.bincount(a * k + b, minlength=k * k).view(k, k).numpy()
-        return float(table[linear_sum_assignment(-table)].sum() / len(a))
 
     @torch.no_grad()
     def agreement(self, f: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
