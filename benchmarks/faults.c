@@ -71,9 +71,14 @@ static int opened(int fd) {
     return fd;
 }
 
+static int not_ours(int fd) {
+    if (fd >= 0 && fd < FILES && fd > 2) ours[fd] = 0;
+    return fd;
+}
+
 static int opening(int dir, const char *path, int flags, mode_t rights) {
     REAL(int, "openat", int, const char *, int, ...);
-    if (!below(dir, path)) return real(dir, path, flags, rights);
+    if (!below(dir, path)) return not_ours(real(dir, path, flags, rights));
     if (meets("open", path, -1, (flags & O_CREAT) != 0)) return -1;
     int fd = opened(real(dir, path, flags, rights));
     AFTER(fd);
@@ -134,6 +139,18 @@ int flock(int fd, int what) {
     return real(fd, what);
 }
 
+off64_t lseek64(int fd, off64_t to, int from) {
+    REAL(off64_t, "lseek64", int, off64_t, int);
+    if (mine(fd) && meets("lseek", NULL, fd, 0)) return -1;
+    return real(fd, to, from);
+}
+
+int access(const char *path, int how) {
+    REAL(int, "access", const char *, int);
+    if (below(AT_FDCWD, path) && meets("access", path, -1, 0)) return -1;
+    return real(path, how);
+}
+
 int ftruncate64(int fd, off64_t n) {
     REAL(int, "ftruncate64", int, off64_t);
     if (mine(fd) && meets("ftruncate", NULL, fd, 1)) return -1;
@@ -176,8 +193,23 @@ int mkdir(const char *path, mode_t rights) {
 
 DIR *opendir(const char *path) {
     REAL(DIR *, "opendir", const char *);
-    if (below(AT_FDCWD, path) && meets("opendir", path, -1, 0)) return NULL;
-    return real(path);
+    int counts = below(AT_FDCWD, path);
+    if (counts && meets("opendir", path, -1, 0)) return NULL;
+    DIR *found = real(path);
+    if (found) (counts ? opened : not_ours)(dirfd(found));
+    return found;
+}
+
+struct dirent64 *readdir64(DIR *dir) {
+    REAL(struct dirent64 *, "readdir64", DIR *);
+    if (mine(dirfd(dir)) && meets("readdir", NULL, dirfd(dir), 0)) return NULL;
+    return real(dir);
+}
+
+int closedir(DIR *dir) {
+    REAL(int, "closedir", DIR *);
+    not_ours(dirfd(dir));
+    return real(dir);
 }
 
 DIR *fdopendir(int fd) {
@@ -187,6 +219,7 @@ DIR *fdopendir(int fd) {
 }
 
 struct stat;
+struct stat64;
 #define STAT(name)                                                        \
     int name(const char *path, struct stat *found) {                      \
         REAL(int, #name, const char *, struct stat *);                    \
@@ -194,3 +227,17 @@ struct stat;
         return real(path, found);                                         \
     }
 STAT(stat) STAT(stat64) STAT(lstat) STAT(lstat64)
+
+int fstatat64(int dir, const char *path, struct stat64 *found, int flags) {
+    REAL(int, "fstatat64", int, const char *, struct stat64 *, int);
+    if (below(dir, path) && meets("stat", path, -1, 0)) return -1;
+    return real(dir, path, found, flags);
+}
+
+#define FSTAT(name)                                                       \
+    int name(int fd, struct stat *found) {                                \
+        REAL(int, #name, int, struct stat *);                             \
+        if (mine(fd) && meets("fstat", NULL, fd, 0)) return -1;           \
+        return real(fd, found);                                           \
+    }
+FSTAT(fstat) FSTAT(fstat64)

@@ -6,12 +6,18 @@ imported everything, is killed before it or half-way through it, or the call fai
 Then the fit is resumed. Two fits into one folder are interleaved the same way: the first is stopped at each of its
 calls while the second runs. Exits with 1 if labels, losses or weights differ from those of a fit left in peace, if a
 failure is not said in one line, or if files of others have changed.
+
+With ``--out``, what was tried is kept beside it until the end, and the same command goes on there, as long as no line
+of lsdc or of this file has changed. All is done in a file system in memory where there is one: the calls are the same,
+and a disk would take nine tenths of the time.
 """
 
 import argparse
 import ctypes
 import errno
-import importlib
+import gc
+import hashlib
+import io
 import json
 import os
 import shutil
@@ -21,14 +27,18 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).parent
 COUNT, KILL, TEAR, STOP, FAIL, FULL = range(6)
-SETTINGS = ["epochs=2", "pretext_plan.epochs=1", "width=0.05", "batch_size=24", "neighbours=batch"]
-FIT = ["--set", *" --set ".join(SETTINGS).split(), "--save-every", "0", "-k", "3"]
+QUICK = Path("/dev/shm")
+KINDS = {  # what is clustered, and how: each saves in other stages
+    "in batches": ("vectors.npy", "epochs=2 width=0.05 batch_size=12 neighbours=batch"),
+    "with a graph": ("vectors.npy", "epochs=2 n_init=2 batch_size=4096"),
+    "with a pretext": ("images.npy", "epochs=1 pretext_plan.epochs=1 width=0.05 batch_size=12 neighbours=batch"),
+}
 WAYS = {  # what happens at a call, and to which calls it can
     "killed before it": (KILL, 0, lambda call: True),
     "killed after half of it": (TEAR, 0, lambda call: call[0] in ("write", "open", "rename", "unlink", "mkdir")),
@@ -52,8 +62,8 @@ def preloaded():
 class Fit:
     """A command in a forked process, with a fault at one of its calls; ``ended`` is its exit code or minus a signal."""
 
-    def __init__(self, place, words, at=0, how=COUNT, error=0, modules=False):
-        self.place, self.modules, self.log = place, modules, Path(tempfile.mkdtemp(dir=place.parent))
+    def __init__(self, place, words, at=0, how=COUNT, error=0):
+        self.place, self.log = place, Path(tempfile.mkdtemp(dir=place.parent))
         self.pid = os.fork()
         if not self.pid:
             self._child(words, at, how, error)
@@ -76,8 +86,6 @@ class Fit:
                 main(list(words))
             except SystemExit as done:
                 code = done.code if isinstance(done.code, int) else 1
-            if self.modules:
-                (self.log / "modules").write_text(" ".join(sys.modules))
             try:  # as Python does at its end
                 sys.stdout.flush()
             except OSError:
@@ -135,28 +143,33 @@ def files(folder):
 class Trial:
     """A place with data, a run of somebody else and what was there before: nothing, a run begun or a run finished."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, kind):
         import numpy as np
 
-        self.place, self.model = folder / "place", folder / "model"
-        self.place.mkdir()
-        centres = np.repeat([[0.0] * 6, [5.0] * 6, [9.0] * 6], 20, axis=0)
-        np.save(self.place / "x.npy", (centres + np.random.default_rng(0).normal(size=(60, 6))).astype(np.float32))
-        self._import_everything()
+        self.place, self.model, self.kind = folder / "place", folder / "model", kind
+        self.place.mkdir(parents=True)
+        rng = np.random.default_rng(0)
+        centres = np.repeat([[0.0] * 6, [5.0] * 6, [9.0] * 6], 10, axis=0)
+        np.save(self.place / "vectors.npy", (centres + rng.normal(size=(30, 6))).astype(np.float32))
+        np.save(self.place / "images.npy", rng.integers(0, 255, (30, 8, 8)).astype(np.uint8))
+        self._warm_up()
         self.fit("other", 5)
         self.others = self.theirs()
         self.whole = [self.fit("run", seed) for seed in (0, 1)]
 
-    def _import_everything(self):
-        """All that a fit imports, once and for all that are forked: the names of the modules come from a first one."""
+    def _warm_up(self):
+        """Import, build and look up once what every fit needs, in the process that all others are forked from."""
         import torch
 
+        from lsdc.cli.main import main
+
         torch.set_num_threads(1)
-        fit = Fit(self.place, self.words("run", 0), modules=True).wait()
-        for name in (fit.log / "modules").read_text().split():
-            with suppress(Exception):  # some are made by others, and cannot be imported by themselves
-                importlib.import_module(name)
+        for more in ([], ["--resume"]):
+            with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), suppress(SystemExit):
+                main([*self.words("run", 0), *more])
         shutil.rmtree(self.place / "run")
+        gc.collect()
+        gc.freeze()  # what is shared with the children is not copied for being looked at
 
     def begin(self, before):
         """Let there be what was there before."""
@@ -170,7 +183,10 @@ class Trial:
         shutil.copytree(self.place, self.model)
 
     def words(self, out, seed):
-        return ["fit", "x.npy", "--out", str(self.place / out), *FIT, "--seed", str(seed)]
+        file, settings = KINDS[self.kind]
+        given = [f"--set={setting}" for setting in settings.split()]
+        fit = ["fit", str(self.place / file), "--out", str(self.place / out), "-k", "3", "--save-every", "0"]
+        return [*fit, *given, "--seed", str(seed)]
 
     def fit(self, out, seed, remove=True):
         """What a fit comes to that nothing happens to."""
@@ -252,10 +268,16 @@ class Trial:
         return ("wrong", why) if why else (outcome.get(tuple(ended), "one line"), "")
 
 
+NEW = ("nothing", [])
+RESUMED = ("a run begun", ["--resume"])
 FAULTS = {
-    "new": ("nothing", []),
-    "resumed": ("a run begun", ["--resume"]),
-    "over another": ("a run finished", ["--overwrite"]),
+    "over another": ("in batches", "a run finished", ["--overwrite"]),
+    "new": ("in batches", *NEW),
+    "resumed": ("in batches", *RESUMED),
+    "new, with a graph": ("with a graph", *NEW),
+    "resumed, with a graph": ("with a graph", *RESUMED),
+    "new, with a pretext": ("with a pretext", *NEW),
+    "resumed, with a pretext": ("with a pretext", *RESUMED),
 }
 MEETINGS = {
     "two new": ("nothing", ([], [])),
@@ -267,11 +289,42 @@ MEETINGS = {
 }
 
 
+def sources():
+    """One digest of the code that is tried, and of what tries it."""
+    import lsdc
+
+    files = sorted(Path(lsdc.__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in [*files, *HERE.glob("faults.*")])).hexdigest()
+
+
+class Journal:
+    """What was tried so far, a line each, kept in a file if there is to be one."""
+
+    def __init__(self, file, every):
+        self.file, self.first, self.known = file, {"sources": sources(), "every": every}, {}
+        lines = [json.loads(line) for line in file.read_text().splitlines()] if file and file.exists() else []
+        if lines[:1] == [self.first]:
+            self.known = {tuple(line[:4]): tuple(line[4:]) for line in lines[1:]}
+        elif file:
+            file.write_text(json.dumps(self.first) + "\n")
+
+    def outcome(self, key, trial):
+        """What came of a trial: as noted down, or made now."""
+        if key not in self.known:
+            started = time.time()
+            self.known[key] = (*trial(), round(time.time() - started, 2))
+            if self.file:
+                with self.file.open("a") as file:
+                    file.write(json.dumps([*key, *self.known[key]]) + "\n")
+        return self.known[key]
+
+
 class Tally:
     """What was tried and what came of it, every ``every``-th of all."""
 
-    def __init__(self, every):
-        self.every, self.seen, self.counts, self.wrong = every, 0, {}, []
+    def __init__(self, every, journal):
+        self.every, self.journal, self.seen, self.tried = every, journal, 0, 0
+        self.counts, self.wrong, self.seconds = {}, [], 0.0
 
     def try_each(self, story, way, calls, applies, trial):
         """Try something at each call it can happen to."""
@@ -280,7 +333,8 @@ class Tally:
             self.seen += 1
             if self.seen % self.every:
                 continue
-            outcome, why = trial(at)
+            outcome, why, seconds = self.journal.outcome((story, len(calls), way, at), partial(trial, at))
+            self.tried, self.seconds = self.tried + 1, self.seconds + seconds
             counts[outcome] += 1
             if why:
                 self.wrong.append({"story": story, "way": way, "call": [at, *calls[at - 1]], "why": why})
@@ -288,17 +342,19 @@ class Tally:
         print(f"{story}: {len(calls)} calls, {way}: {dict(counts)}", flush=True)
 
 
-def faults(trial, tally):
+def faults(trials, tally):
     """Every fault at every call of a fit."""
-    for story, (before, option) in FAULTS.items():
+    for story, (kind, before, option) in FAULTS.items():
+        trial = trials[kind]
         trial.begin(before)
         calls = trial.count([*trial.words("run", 0), *option])
         for way, (how, error, applies) in WAYS.items():
             tally.try_each(story, way, calls, applies, partial(trial.fault, option, how=how, error=error))
 
 
-def meetings(trial, tally):
+def meetings(trials, tally):
     """Two fits into one folder, at every call of the first."""
+    trial = trials["in batches"]
     for story, (before, options) in MEETINGS.items():
         trial.begin(before)
         calls = trial.count([*trial.words("run", 0), *options[0]])
@@ -314,22 +370,24 @@ def main():
         preloaded()
     from lsdc.runs.environment import environment
 
-    started = time.time()
-    with tempfile.TemporaryDirectory() as place:
-        trial, tally = Trial(Path(place).resolve()), Tally(words.every)
-        for part in (faults, meetings):
-            part(trial, tally)
+    journal = Journal(words.out and words.out.with_suffix(".jsonl").resolve(), words.every)
+    with tempfile.TemporaryDirectory(dir=QUICK if QUICK.is_dir() else None) as place:
+        trials = {kind: Trial(Path(place).resolve() / str(i), kind) for i, kind in enumerate(KINDS)}
+        tally = Tally(words.every, journal)
+        for part in (meetings, faults):
+            part(trials, tally)
     result = {
         "command": f"python benchmarks/faults.py --every {words.every}",
-        "tried": tally.seen // words.every,
+        "tried": tally.tried,
         "outcomes": tally.counts,
         "wrong": tally.wrong,
-        "seconds": round(time.time() - started),
+        "seconds": round(tally.seconds),
         "environment": environment(),
     }
     print(json.dumps({k: v for k, v in result.items() if k not in ("environment", "wrong")}, indent=1))
     if words.out:
         words.out.write_text(json.dumps(result, indent=1) + "\n")
+        journal.file.unlink()
     sys.exit(bool(tally.wrong))
 
 

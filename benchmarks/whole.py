@@ -1,143 +1,116 @@
-"""Whole commands and fits: start-up, threads, processes, other packages, prediction."""
+"""Whole commands and fits: start-up, threads, prediction."""
 
-import importlib.util
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
 
-from measuring import Row, child
+import numpy as np
+from measuring import LONGEST, Row, child, environment
+from scale import held
 from startup import seconds as command_seconds
+
+from lsdc import LSDC
 
 FIT = """
 import sys, time, numpy as np, torch, lsdc
 torch.set_num_threads(int(sys.argv[1]))
 {data}
-started = time.perf_counter()
+started, cpu = time.perf_counter(), time.process_time()
 model = lsdc.{model}.fit(X)
-fit = time.perf_counter() - started
+fit, cpu = time.perf_counter() - started, time.process_time() - cpu
 started = time.perf_counter()
 model.predict(X)
-print(fit, time.perf_counter() - started, len(X))
+print(fit, cpu, time.perf_counter() - started, len(X))
 """
 EMBEDDINGS = """
 rng = np.random.default_rng(0)
-X = (rng.normal(size=(20, 384))[rng.integers(20, size=10_000)] + rng.normal(size=(10_000, 384))).astype("float32")
+X = (rng.normal(size=(20, 384))[rng.integers(20, size={n})] + rng.normal(size=({n}, 384))).astype("float32")
 """
-DIGITS = 'X = lsdc.datasets.load("digits").X'
 FITS = {
-    "10,000 x 384 embeddings": (EMBEDDINGS, "LSDC(20, random_state=0)"),
-    "digits": (DIGITS, "LSDC(10, random_state=0)"),
+    "10,000 x 384 embeddings": (EMBEDDINGS.format(n=10_000), "LSDC(20, random_state=0)"),
+    "digits": ('X = lsdc.datasets.load("digits").X', "LSDC(10, random_state=0)"),
 }
-PEER = """
-import sys, time, numpy as np, torch, lsdc
-torch.set_num_threads(int(sys.argv[1]))
-{data}
-started = time.perf_counter()
-{work}
-print(time.perf_counter() - started)
-"""
-PEERS = {
-    "K-means": (
-        "lsdc.KMeans(20, random_state=0).fit(X)",
-        "sklearn",
-        "scikit-learn",
-        "KMeans(20, n_init=10, random_state=0).fit(X)",
-        "from sklearn.cluster import KMeans",
-    ),
-    "FINCH": (
-        "lsdc.FINCH().fit(X)",
-        "finch",
-        "finch-clust",
-        "FINCH(X, distance='cosine', verbose=False)",
-        "from finch import FINCH",
-    ),
-}
-STEP = """
+SMALL = {"500 x 384 embeddings": (EMBEDDINGS.format(n=500), "LSDC(20, random_state=0)")}
+FIRST_STEP = """
 import os, sys, time
-sys.path.insert(0, {folder!r})
-import torch
-from lsdc import allocator, parallel
-from steps import stage_of, CASES
-parallel.join()
-torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-allocator.keep_freed_memory()
-shape, parameters, _ = CASES["VGG-4, quarter"]
-stage = stage_of(shape, parameters)
-stage.module.train()
-indices = torch.arange(256)
-mine = parallel.own(indices, 256)
-for i in range(12):
-    if i == 2:
-        started = time.perf_counter()
-    stage._train_step(indices, stage.data.batch(mine), 0, 1000)
-if parallel.rank() == 0:
-    print((time.perf_counter() - started) / 10)
-parallel.leave()
+from lsdc.training import loop
+step = loop.Stage._train_step
+def first(*arguments):
+    step(*arguments)
+    print(time.time(), flush=True)
+    os._exit(0)
+loop.Stage._train_step = first
+from lsdc.__main__ import main
+sys.argv = ["lsdc", "fit", "digits", "--quiet", "--out", sys.argv[1]]
+main()
+"""
+PREDICT = """
+import sys, time, numpy as np, lsdc
+model = lsdc.load(sys.argv[1])
+X = np.load(sys.argv[2], mmap_mode="r")
+started = time.process_time()
+model.predict(X)
+print(time.process_time() - started)
 """
 
 
-def startup():
+def startup(small=False):
     python = command_seconds(["-c", "pass"])
     words = {"lsdc --help": ["-m", "lsdc", "--help"], "import lsdc": ["-c", "import lsdc"]}
-    taken = {name: command_seconds(list(call)) for name, call in words.items()}
+    taken = {name: command_seconds(call) for name, call in words.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.time()
+        taken["lsdc fit digits, to the end of the first step"] = (
+            float(child(FIRST_STEP, 2, [Path(folder) / "run"])[-1]) - started
+        )
     return [
         Row("start-up", name, f"{s:.2f} s", f"python -c pass, {python:.3f} s", s / python) for name, s in taken.items()
     ]
 
 
-def fits():
+def fits(small=False):
     result = []
-    for name, (data, model) in FITS.items():
+    for name, (data, model) in (SMALL if small else FITS).items():
         code = FIT.format(data=data, model=model)
-        one, two = (list(map(float, child(code, threads, [threads]))) for threads in (1, 2))
-        result.append(
-            Row("fit", f"{name}, two threads", f"{two[0]:.1f} s", f"one thread, {one[0]:.1f} s", two[0] / one[0])
-        )
-        rate = one[2] / one[1]
-        result.append(
-            Row("predict", f"{name}, one thread", f"{rate:,.0f} samples/s", "time of the fit", one[1] / one[0])
-        )
-    return result
-
-
-def peers():
-    result = []
-    for name, (ours, module, package, theirs, imported) in PEERS.items():
-        if importlib.util.find_spec(module) is None:
+        said = [child(code, threads, [threads]) for threads in (1, 2)]
+        if None in said:
+            result.append(Row("fit", name, "-", f"took more than {LONGEST} s", None))
             continue
-        mine = float(child(PEER.format(data=EMBEDDINGS, work=ours), 1, [1])[-1])
-        other = float(child(PEER.format(data=f"{EMBEDDINGS}\n{imported}", work=theirs), 1, [1])[-1])
-        result.append(Row("peers", f"{name}, 10,000 x 384", f"{mine:.2f} s", f"{package}, {other:.2f} s", mine / other))
+        one, two = (list(map(float, words)) for words in said)
+        against = f"one thread, {one[0]:.1f} s ({one[1]:.1f} s of processor, {two[1]:.1f} s with two)"
+        result.append(Row("fit", f"{name}, two threads", f"{two[0]:.1f} s", against, two[0] / one[0]))
+        rate = one[3] / one[2]
+        result.append(
+            Row("predict", f"{name}, one thread", f"{rate:,.0f} samples/s", "time of the fit", one[2] / one[0])
+        )
     return result
 
 
-def processes(folder):
-    """Two gloo processes of one thread against one process of two threads."""
-    import os
-    import socket
-    import subprocess
-    import sys
-
-    code = STEP.format(folder=folder)
-    alone = float(child(code, 2)[0])
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", code],
-            env=os.environ | place | {"RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    together = float(running[0].communicate()[0].split()[0])
-    running[1].communicate()
-    return [
-        Row(
-            "processes",
-            "VGG-4 step, two processes of one thread",
-            f"{together:.3f} s",
-            f"one of two threads, {alone:.3f} s",
-            together / alone,
-        )
-    ]
+def prediction(small=False):
+    """A mapped file: how many samples a second, and what is held in memory beyond the mapping."""
+    sizes = (2_000, 4_000) if small else (100_000, 400_000)
+    rng = np.random.default_rng(0)
+    centres, result, most = rng.normal(size=(20, 384)).astype(np.float32), [], []
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        few = centres[rng.integers(20, size=1_000)] + rng.normal(size=(1_000, 384)).astype(np.float32)
+        LSDC(20, random_state=0).fit(few).save(place / "model.safetensors")
+        for n in sizes:
+            X = np.lib.format.open_memmap(place / "x.npy", "w+", np.float32, (n, 384))
+            for rows in np.array_split(np.arange(n), max(1, n // 10_000)):
+                X[rows] = centres[rng.integers(20, size=len(rows))] + rng.normal(size=(len(rows), 384))
+            X.flush()
+            run = [sys.executable, "-c", PREDICT, str(place / "model.safetensors"), str(place / "x.npy")]
+            process = subprocess.Popen(run, env=environment(1), stdout=subprocess.PIPE, text=True)
+            most.append(0.0)
+            while process.poll() is None:
+                most[-1] = max(most[-1], held(process.pid)[0])
+                time.sleep(0.02)
+            taken, size = float(process.communicate()[0]), n * 384 * 4 / 2**20
+            what = f"{n:,} x 384 from a mapped file, {n / taken:,.0f} samples a processor second"
+            result.append(Row("predict", what, f"{most[-1]:.0f} MB held", f"the file, {size:.0f} MB", most[-1] / size))
+    grown, more = most[1] - most[0], (sizes[1] - sizes[0]) * 384 * 4 / 2**20
+    result.append(Row("predict", "memory held per MB of file", f"{grown:.0f} MB more", f"{more:.0f} MB", grown / more))
+    return result

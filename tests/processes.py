@@ -82,13 +82,14 @@ def clustering(kind, similarity, composition, head, precise):
 
 
 def pretraining(kind, name, precise):
-    """The same for a pretext."""
+    """The same for a pretext; ``stacked`` goes through all its layers, and then through all of them together."""
     X = samples(kind, precise)
     spec = spec_of(X)
     views = build_views("crop" if kind == "image" else "noise", spec.shape)
     backbone = seeded(lambda: BACKBONES["vgg4" if kind == "image" else "mlp"](views.shape, 0.1), 0)
     objective = seeded(lambda: PRETEXTS[name](backbone, views), 0)
-    plan = Plan(epochs=1, batch_size=BATCH, lr=0.001, optimizer="sgd")
+    layers = len(backbone.stages) if name == "stacked" and precise else 1
+    plan = Plan(epochs=layers, batch_size=BATCH, lr=0.001, optimizer="sgd")
     return staged(objective, Data(X, spec), plan, precise)
 
 
@@ -139,7 +140,7 @@ def on_graph(kind, _, __, precise):
 
 
 def train_all(precisions=(False, True)):
-    """Every stage for an epoch: its record, and its weights with the gradients of its last step."""
+    """Every stage for an epoch, pretexts to their end: the last record, the weights, the gradients of the last step."""
     results = {}
     makers = {**dict.fromkeys(CLUSTERINGS, clustering), **dict.fromkeys(PRETRAININGS, pretraining)}
     makers |= {**dict.fromkeys(OTHERS, other_method), **dict.fromkeys(GRAPHS, on_graph)}
@@ -147,11 +148,12 @@ def train_all(precisions=(False, True)):
         if not precise and makers[case] in (other_method, on_graph):
             continue
         stage = make(*case, precise)
-        stage.epoch(Interrupt(wanted=False))
+        for _ in range(stage.plan.epochs if makers[case] is pretraining else 1):
+            stage.epoch(Interrupt(wanted=False))
         weights = {name: tensor.numpy() for name, tensor in stage.module.state_dict().items()}
         trained = {name: p.grad for name, p in stage.module.named_parameters() if p.grad is not None}
         gradients = {f"{name}.grad": gradient.numpy() for name, gradient in trained.items()}
-        results["-".join([*case, "double" if precise else "single"])] = (stage.history[0], weights | gradients)
+        results["-".join([*case, "double" if precise else "single"])] = (stage.history[-1], weights | gradients)
     return results
 
 

@@ -275,8 +275,9 @@ def test_vat_direction_has_its_length_and_hurts_most(network, eps):
     mixed, near = (vat_direction(network, x, eps, xi, rng=rng(1)) for xi in (steps, 0.1))
     torch.testing.assert_close(mixed, torch.where(steps[:, None] > 1, r, near))
     worst = F.kl_div(network(x + r).log_softmax(1), network(x).softmax(1), reduction="batchmean")
-    torch.testing.assert_close(vat_loss(network, x, eps, rng=rng(1)), worst)
-    torch.testing.assert_close(vat_loss(network, x, eps, rng=rng(1), logits=network(x)), worst)
+    torch.testing.assert_close(vat_direction(network, x, eps, rng=rng(1), logits=network(x)), r)
+    torch.testing.assert_close(vat_loss(network, x, r), worst)
+    torch.testing.assert_close(vat_loss(network, x, r, network(x)), worst)
     for seed in range(5):
         noise = F.normalize(normal(12, 8, seed=seed), dim=1) * torch.as_tensor(eps).reshape(-1, 1)
         other = F.kl_div(network(x + noise).log_softmax(1), network(x).softmax(1), reduction="batchmean")
@@ -290,10 +291,11 @@ def test_vat_trains_the_network_through_the_perturbed_side_only(network):
     assert all(w.grad is None for w in network.parameters())  # looking for the direction leaves nothing behind
     target = network(x).softmax(1).detach()
     wanted = torch.autograd.grad(F.cross_entropy(network(x + r), target), network[0].weight)[0]
-    loss = vat_loss(network, x, 0.5, rng=rng())
+    loss = vat_loss(network, x, r)
     torch.testing.assert_close(torch.autograd.grad(loss, network[0].weight)[0], wanted)
     with torch.no_grad():
-        torch.testing.assert_close(vat_loss(network, x, 0.5, rng=rng()), loss.detach())
+        torch.testing.assert_close(vat_direction(network, x, 0.5, rng=rng()), r)
+        torch.testing.assert_close(vat_loss(network, x, r), loss.detach())
 
 
 def test_vat_of_images_and_of_what_does_not_react():
@@ -313,7 +315,7 @@ def test_frozen_statistics_look_and_do_not_remember():
     kept = {name: value.clone() for name, value in net.state_dict().items()}
     with frozen_statistics(net):
         inside = net(x)
-        vat_loss(net, x, 1.0, rng=rng())
+        vat_loss(net, x, vat_direction(net, x, 1.0, rng=rng()))
     assert all(torch.equal(kept[name], value) for name, value in net.state_dict().items())
     assert torch.equal(inside, net(x))  # batches use their own statistics, as in training ...
     assert not torch.equal(kept["1.running_mean"], net[1].running_mean)  # ... and now they are remembered again

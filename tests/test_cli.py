@@ -15,11 +15,20 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from lsdc import LSDC
 from lsdc.cli.fit import fit
+from lsdc.cli.listing import Kind
 from lsdc.cli.main import app, main
 from lsdc.cli.tables import NAMES
+from lsdc.data.augment import AUGMENTATIONS
+from lsdc.data.datasets import DATASETS
+from lsdc.data.encoders import ENCODERS
 from lsdc.experiments.paper import TABLES
+from lsdc.experiments.recipes import RECIPES
+from lsdc.functional import COMPOSITIONS, SIMILARITIES
 from lsdc.methods import METHODS
+from lsdc.nn.network import BACKBONES
+from lsdc.pretext import PRETEXTS
 from lsdc.runs.folder import INTERVAL
 from victims import Signals, surrounded
 
@@ -167,11 +176,14 @@ def test_overwrite_replaces_runs_and_nothing_else(tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).random((60, 4)))
     first = ["fit", "x.npy", "-k", 2, "--set", "epochs=1", "--out", "run"]
     assert inside(*first, cwd=tmp_path).returncode == 0
-    assert inside(*first, "--overwrite", cwd=tmp_path).returncode == 0
+    model = (tmp_path / "run" / "model.safetensors").read_bytes()
+    assert inside(*first, "--overwrite", "--seed", 1, cwd=tmp_path).returncode == 0
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["seed"] == 1
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() != model
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "thesis.tex").write_text("years of work")
     refused(inside("fit", "x.npy", "-k", 2, "--out", "precious", "--overwrite", cwd=tmp_path), "not a run folder")
-    assert (tmp_path / "precious" / "thesis.tex").exists()
+    assert (tmp_path / "precious" / "thesis.tex").read_text() == "years of work"
 
 
 def test_a_refused_overwrite_keeps_the_old_run(tmp_path):
@@ -204,7 +216,8 @@ def test_this_folder_gets_a_run_of_its_own(tmp_path):
         Image.new("RGB", (8, 8), (20 * i, 0, 0)).save(folder / f"{i}.png")
     result = inside("fit", ".", "-k", 2, "--image-size", 8, *QUICK, cwd=folder)
     assert result.returncode == 0, result.stderr
-    assert (folder / "runs" / "pictures" / "labels.csv").exists()
+    rows = (folder / "runs" / "pictures" / "labels.csv").read_text().splitlines()[1:]
+    assert sorted(row.split(",")[0] for row in rows) == sorted(f"{i}.png" for i in range(12))
 
 
 def test_resuming_remembers_how_the_data_was_read(tmp_path):
@@ -213,7 +226,10 @@ def test_resuming_remembers_how_the_data_was_read(tmp_path):
     for i in range(12):
         Image.new("RGB", (30, 30), (20 * i, 0, 0)).save(tmp_path / "p" / f"{i}.png")
     assert inside("fit", "p", "-k", 2, "--image-size", 9, *QUICK, cwd=tmp_path).returncode == 0
-    assert inside("fit", "p", "--out", "runs/p", "--resume", cwd=tmp_path).returncode == 0
+    labels = (tmp_path / "runs" / "p" / "labels.csv").read_bytes()
+    done = inside("fit", "p", "--out", "runs/p", "--resume", cwd=tmp_path)
+    assert "read: 12 images of 3 x 9 x 9" in done.stderr
+    assert (tmp_path / "runs" / "p" / "labels.csv").read_bytes() == labels
     refused(inside("fit", "p", "--resume", "--seed", 5, cwd=tmp_path), "random_state=0", "5")
 
 
@@ -392,27 +408,48 @@ def test_other_shapes_get_one_line(fitted):
     refused(inside("predict", "runs/digits", "blobs", cwd=folder), "fitted on images of shape (1, 8, 8)")
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "methods",
-        "datasets",
-        "similarities",
-        "compositions",
-        "pretexts",
-        "backbones",
-        "augmentations",
-        "recipes",
-        "settings",
-    ],
-)
+NAMED = {
+    "methods": METHODS,
+    "datasets": DATASETS,
+    "similarities": SIMILARITIES,
+    "compositions": COMPOSITIONS,
+    "pretexts": PRETEXTS,
+    "backbones": BACKBONES,
+    "augmentations": AUGMENTATIONS,
+    "encoders": ENCODERS,
+    "recipes": RECIPES,
+    "settings": LSDC().get_params(),
+}
+
+
+@pytest.mark.parametrize("kind", Kind)
 def test_lists_explain_every_name(tmp_path, kind):
     result = inside("list", kind, cwd=tmp_path)
     assert result.returncode == 0
-    lines = [line for line in result.stdout.rstrip().splitlines()[1:] if not line.startswith(" ")]
-    assert len(lines) >= 2
-    for line in lines:
-        assert len(line.split()) > 1, line
+    lines = [line.split() for line in result.stdout.rstrip().splitlines()[1:] if not line.startswith(" ")]
+    assert [name for name, *_ in lines] == list(NAMED[kind])
+    assert all(words for _, *words in lines)
+
+
+@pytest.mark.parametrize(("option", "other"), [(("-k", 2), "n_clusters=5"), (("--seed", 1), "random_state=2")])
+def test_an_option_and_a_setting_that_differ_are_refused(tmp_path, option, other):
+    """The setting was ignored without a word."""
+    done = inside("fit", "blobs", *option, "--set", other, "--method", "kmeans", "--out", "run", cwd=tmp_path)
+    name = {"-k": "--clusters"}.get(option[0], option[0])
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"lsdc: --set {other} and {name} {option[1]} differ; give one of them\n",
+    )
+    same = other.partition("=")[0] + f"={option[1]}"
+    assert inside("fit", "blobs", *option, "--set", same, "--method", "kmeans", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_settings_are_explained_in_place(tmp_path, method):
+    text = " ".join(inside("list", "settings", "--method", method, cwd=tmp_path).stdout.split())
+    for name in METHODS[method]().get_params():
+        assert re.search(rf" {name} default [^:]+: \w", text), name
+    assert "As for" not in text
 
 
 def test_the_settings_of_every_method_can_be_listed(tmp_path):
@@ -446,7 +483,7 @@ assert not {{"torch", "sklearn", "scipy", "numpy"}} & sys.modules.keys()
 def test_help_and_version_need_no_pytorch(tmp_path):
     """They answer at once: what takes seconds to import is imported by the command that needs it."""
     names = [command.name or command.callback.__name__ for command in app.registered_commands]
-    assert len(names) >= 7
+    assert {"fit", "predict", "evaluate", "report", "explore", "suggest-k", "reproduce", "list"} < set(names)
     commands = [["--help"], ["--version"], *([name, "--help"] for name in names)]
     code = HELPS.format(commands=commands)
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)

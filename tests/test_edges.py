@@ -62,3 +62,10 @@ def test_new_samples_that_cannot_be_held_are_not_labelled(method):
     model = method(3, random_state=0).fit(BLOBS * 1e-20)
     with pytest.raises(InputError, match=r"X in row 1 .* too extreme"):
         model.predict(np.array([[0.0] * 4, [3e38] * 4]))
+
+
+def test_copies_of_fewer_samples_than_clusters_are_clustered_without_a_warning_of_python(tmp_path):
+    """Warnings are errors here; K-means, which is fitted beside, warned of too few distinct points."""
+    np.save(tmp_path / "x.npy", np.repeat([[0.0, 1.0], [5.0, 5.0]], 15, 0))
+    few = ("--set", "epochs=1", "--set", "n_init=2", "--set", "batch_size=4096")
+    assert inside("fit", "x.npy", "-k", 3, *few, "--out", "run", cwd=tmp_path).returncode == 0

@@ -17,8 +17,9 @@ from PIL import Image
 
 import lsdc
 from lsdc import InputError, KMeans, encode, open_data
+from lsdc.cli.options import encoder_settings
 from lsdc.data import cache
-from lsdc.data.encoders import ENCODERS, settings_of
+from lsdc.data.encoders import ENCODERS
 from lsdc.data.seen import seen
 from lsdc.explore.samples import Samples
 from lsdc.report.pictures import Pictures
@@ -179,10 +180,10 @@ def bad_networks(folder):
         (["--encoder", "nan.onnx", "--encoder-set", "colour=1"], ["unknown encoder setting 'colour'"]),
         (["--encoder", "nan.onnx", "--encoder-set", "std"], ["KEY=VALUE"]),
         (["--encoder", "someone/some-model"], ["someone/some-model", "Hugging Face hub", "give its folder"]),
-        (["--encoder", "wordllama:x"], ["encodes texts, not images", "--text-encoder"]),
+        (["--encoder", "wordllama:x"], ["encodes texts, not images (--text-encoder)"]),
         (["--encoder", "magic:x"], ["unknown kind of encoder 'magic'"]),
-        (["--text-encoder", "wordllama"], ["--text-encoder is for texts", "contains images"]),
-        (["--text-encoder", "wordllama", "--encoder", "nan.onnx"], ["give one of them"]),
+        (["--text-encoder", "wordllama"], ["the encoder is for texts, but this contains images (--text-encoder)"]),
+        (["--text-encoder", "wordllama", "--encoder", "nan.onnx"], ["not both (--encoder, --text-encoder)"]),
     ],
 )
 def test_bad_encoders_are_said_in_one_line(place, words, parts):
@@ -192,7 +193,9 @@ def test_bad_encoders_are_said_in_one_line(place, words, parts):
 
 
 def test_vectors_are_not_encoded(tmp_path):
-    with pytest.raises(InputError, match="--encoder is for images, but this contains vectors"):
+    with pytest.raises(
+        InputError, match=r"blobs: the encoder is for images, but this contains vectors \(encoder=...\)"
+    ):
         open_data("blobs", encoder="net.onnx")
 
 
@@ -254,10 +257,19 @@ assert (X[:, 0] == np.arange(45)).all() and bad == {10: "odd"}
 
 def test_a_cache_that_is_damaged_or_cannot_be_written(tmp_path, monkeypatch):
     monkeypatch.setenv("LSDC_CACHE", str(tmp_path))
-    rows = lambda start, stop: (np.ones((stop - start, 2), np.float32), {})  # noqa: E731
+    computed = []
+
+    def rows(start, stop):
+        computed.append((start, stop))
+        return np.arange(2 * start, 2 * stop, dtype=np.float32).reshape(-1, 2), {}
+
+    parts = [(0, 16), (16, 32), (32, 40)]
     cache.kept("x", 40, rows, 16)
+    cache.kept("x", 40, rows, 16)
+    assert computed == parts  # once
     (tmp_path / "x.npy").write_bytes((tmp_path / "x.npy").read_bytes()[:100])
-    assert cache.kept("x", 40, rows, 16)[0].shape == (40, 2)
+    assert np.array_equal(cache.kept("x", 40, rows, 16)[0], np.arange(80).reshape(40, 2))
+    assert computed == parts * 2
     monkeypatch.setenv("LSDC_CACHE", str(tmp_path / "x.npy"))
     with pytest.raises(InputError, match="set LSDC_CACHE to another folder"):
         cache.kept("y", 40, rows, 16)
@@ -271,7 +283,7 @@ def test_every_kind_says_what_it_is():
     for kind in ENCODERS.values():
         assert kind.takes in ("images", "texts")
         assert "extra" in kind.__doc__
-    assert settings_of(["mean=0.5", "std=0.1,0.2,0.3"]) == {"mean": (0.5, 0.5, 0.5), "std": (0.1, 0.2, 0.3)}
+    assert encoder_settings(["mean=0.5", "std=0.1,0.2,0.3"]) == {"mean": (0.5, 0.5, 0.5), "std": (0.1, 0.2, 0.3)}
 
 
 TEXTS = [f"{word} number {i}" for i in range(20) for word in ("the cat and the dog sleep", "the bank raised its rates")]

@@ -41,3 +41,15 @@ def test_texts(tmp_path, capsys, encoder):
     assert sum(int(line.split()[0]) for line in lines[1:]) == 12
     assert any("cat" in line for line in lines)
     assert len(example("texts").descriptions()) > 100
+
+
+def test_table(tmp_path, capsys):
+    table = example("table")
+    result = table.main()
+    assert result.index[0] == "wine 1"
+    assert len(result) == 178
+    assert result.cluster.nunique() == 3
+    assert result.confidence.between(0, 1).all()
+    table.wines().to_csv(tmp_path / "wines.csv")
+    assert (table.main(str(tmp_path / "wines.csv")).cluster.to_numpy() == result.cluster.to_numpy()).all()
+    assert capsys.readouterr().out.count("suggested: 3 clusters") == 2

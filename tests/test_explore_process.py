@@ -59,7 +59,7 @@ def test_every_change_outlives_kill_9_and_ctrl_c_is_the_way_to_end(run, capsys):
 def test_what_cannot_be_opened_is_said_in_one_line(run, tmp_path, capsys):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        assert "cannot listen there (address already in use)" in refusal(capsys, run, "--port", port)
+        assert f"127.0.0.1:{port} (address already in use)" in refusal(capsys, run, "--port", port)
     assert "not a run folder" in refusal(capsys, tmp_path)
     unfinished = shutil.copytree(run, tmp_path / "unfinished")
     (unfinished / "labels.csv").unlink()

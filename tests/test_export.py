@@ -1,18 +1,21 @@
 """What leaves a run: folders of images, arrays, tables, ONNX; and what Python users get beside labels."""
 
 import shutil
+from io import StringIO
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
+from rich.console import Console
 
 from lsdc import FINCH, LSDC, InputError, KMeans, ProgressBar, load
 from lsdc.cli.export import safe_name
 from lsdc.methods.assignment import best_two
 from lsdc.methods.onnx import export_onnx
 from lsdc.report.estimate import Clock, planned
+from lsdc.report.terminal import Live
 from lsdc.training.loop import Progress
 from test_cli import inside, refused
 
@@ -133,12 +136,29 @@ def test_a_callback_sees_every_epoch_and_the_bar_is_one(capsys):
     with ProgressBar() as bar:
         LSDC(2, epochs=2, random_state=0).fit(X, callback=bar)
     assert "clustering: epoch 2/2" in capsys.readouterr().err
+    LSDC(2, epochs=2, random_state=0).fit_predict(X, verbose=True)
+    said = capsys.readouterr().err
+    assert "clustering: epoch 2/2" in said
+    assert "left in all" not in said
+    with pytest.raises(InputError, match="verbose"):
+        LSDC(2, epochs=2).fit(X, verbose=True, callback=print)
+
+
+def test_without_a_plan_no_total_time_is_claimed(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("lsdc.report.estimate.time.monotonic", lambda: now[0])
+    clock = Clock({})
+    clock.update(Progress("pretext", 1, 100, 0, 0, {"loss": 0.0}))
+    now[0] = 10.0
+    clock.update(Progress("pretext", 2, 100, 0, 0, {"loss": 0.0}))
+    assert clock.in_words() == ""
 
 
 def test_the_time_that_is_left_counts_all_stages(monkeypatch):
     now = [100.0]
     monkeypatch.setattr("lsdc.report.estimate.time.monotonic", lambda: now[0])
     clock = Clock({"pretext": 10.0, "clustering": 30.0})
+    clock.update(Progress("pretext", 1, 2, 0, 5))
     assert clock.left() is None
     now[0] += 5
     clock.update(Progress("pretext", 1, 2, 5, 5))
@@ -148,6 +168,38 @@ def test_the_time_that_is_left_counts_all_stages(monkeypatch):
     clock.update(Progress("pretext", 2, 2, 0, 0, {"loss": 0.0}))
     assert clock.left() == pytest.approx(20)
     assert clock.in_words() == "about 20 s left in all"
+
+
+def test_what_comes_before_the_first_step_is_not_taken_for_its_pace(monkeypatch):
+    """A graph of all samples may take as long as all the epochs that follow."""
+    now = [0.0]
+    monkeypatch.setattr("lsdc.report.estimate.time.monotonic", lambda: now[0])
+    clock = Clock({"starts": 10.0, "clustering": 10.0})
+    now[0] = 60.0
+    clock.update(Progress("starts", 1, 10, 0, 0, {"loss": 0.0}))
+    assert clock.left() is None
+    now[0] = 61.0
+    clock.update(Progress("starts", 2, 10, 0, 0, {"loss": 0.0}))
+    assert clock.left() == pytest.approx(18)
+
+
+def test_a_stage_done_again_takes_as_long_as_the_first_time(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("lsdc.report.estimate.time.monotonic", lambda: now[0])
+    clock = Clock({"clustering": 30.0})
+    for epoch in (1, 2):
+        clock.update(Progress("clustering", epoch, 2, 0, 0, {"loss": 0.0}))
+        now[0] += 15.0
+    clock.update(Progress("clustering-2", 1, 2, 0, 0, {"loss": 0.0}))
+    assert clock.left() == pytest.approx(15)
+
+
+def test_lines_in_a_log_are_not_broken():
+    said = StringIO()
+    bar = Live(Console(file=said, width=40))
+    record = {"loss": 0.25, "shares": [0.5, 0.5], "alive": 2, "confident": 0.5}
+    bar(Progress("clustering", 1, 1, 0, 0, record))
+    assert said.getvalue() == "clustering: epoch 1/1 · loss 0.2500 · 2/2 clusters alive · 50% confident\n"
 
 
 def test_a_run_that_goes_on_counts_its_own_work_only(monkeypatch):
@@ -174,9 +226,11 @@ def test_a_disk_without_room_for_the_model_still_gets_labels(tmp_path, monkeypat
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("lsdc.methods.saving.write_tensors", full)
+    X = np.random.default_rng(0).normal(size=(20, 2))
     with pytest.raises(InputError, match="cannot write the model"):
-        KMeans(2, random_state=0).fit(np.random.default_rng(0).normal(size=(20, 2)), run=tmp_path / "run")
-    assert len((tmp_path / "run" / "labels.csv").read_text().splitlines()) == 21
+        KMeans(2, random_state=0).fit(X, run=tmp_path / "run")
+    written = pd.read_csv(tmp_path / "run" / "labels.csv")
+    assert written["cluster"].tolist() == KMeans(2, random_state=0).fit_predict(X).tolist()
 
 
 def test_settings_are_listed_with_their_meanings(tmp_path):
@@ -190,3 +244,43 @@ def test_flags_are_shown_without_a_value(tmp_path):
     assert "<bool>" not in done.stdout
     assert "BOOLEAN" not in done.stdout
     assert "Examples:" in done.stdout
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    """Two groups of vectors in a file, and a run of K-means on them."""
+    X = np.random.default_rng(0).normal(size=(20, 3)) + 9 * (np.arange(20) % 2)[:, None]
+    np.save(tmp_path / "x.npy", X)
+    assert inside("fit", "x.npy", "-k", 2, "--method", "kmeans", "--out", "run", cwd=tmp_path).returncode == 0
+    return tmp_path
+
+
+OVER = {
+    "predict": ("predict", "run", "x.npy", "--out", "x.npy"),
+    "a link": ("predict", "run", "x.npy", "--out", "link.npy"),
+    "features": ("export", "run", "--features", "x.npy"),
+    "probabilities": ("export", "run", "--probabilities", "x.npy"),
+    "labels": ("predict", "run", "x.npy", "--out", "run/labels.csv"),
+    "config": ("export", "run", "--html", "run/config.json"),
+    "model": ("export", "run", "--onnx", "run/model.safetensors"),
+}
+
+
+@pytest.mark.parametrize("what", OVER)
+def test_results_are_never_written_over_the_data_or_the_run(vectors, what):
+    (vectors / "link.npy").symlink_to("x.npy")
+    before = {file: file.read_bytes() for file in vectors.rglob("*") if file.is_file()}
+    refused(inside(*OVER[what], cwd=vectors), "choose another file")
+    assert before == {file: file.read_bytes() for file in vectors.rglob("*") if file.is_file()}
+
+
+def test_the_report_of_a_run_may_be_written_again(vectors):
+    assert inside("export", "run", "--html", "run/report.html", cwd=vectors).returncode == 0
+
+
+def test_folders_are_made_beside_what_others_have_there(photos, tmp_path):
+    (tmp_path / ".out.part").mkdir()
+    (tmp_path / ".out.part" / "precious").write_text("mine")
+    assert inside("export", "run", "--folders", tmp_path / "out", cwd=photos).returncode == 0
+    assert (tmp_path / ".out.part" / "precious").read_text() == "mine"
+    assert sorted(file.name for file in tmp_path.iterdir()) == [".out.part", "out"]

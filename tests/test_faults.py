@@ -97,35 +97,36 @@ def test_two_checkpoints_are_kept_the_newest_and_the_last_end_of_an_epoch(tmp_pa
     assert (len(previous.history), previous.step) == (1, 0)
 
 
-@pytest.mark.parametrize("damage", [b"", b"damaged", "cut"])
-def test_a_damaged_checkpoint_is_said_and_the_one_before_it_taken(tmp_path, whole, damage):
-    folder = tmp_path / "run"
-    stopped(folder)
-    file = folder / "checkpoint" / "clustering.safetensors"
-    file.write_bytes(file.read_bytes()[:-7] if damage == "cut" else damage)
-    with pytest.warns(HealthWarning, match=r"clustering.safetensors: .*; using the one before it, epoch 1"):
-        fitted(folder)
-    assert left(folder) == left(whole)
+def _cut(file):
+    file.write_bytes(file.read_bytes()[:-7])
 
 
-def test_a_stage_whose_checkpoints_are_all_damaged_starts_again(tmp_path, whole):
-    folder = tmp_path / "run"
-    stopped(folder)
-    for file in (folder / "checkpoint").glob("clustering*"):
-        file.write_bytes(b"damaged")
-    with pytest.warns(HealthWarning, match=r"clustering.safetensors: .*; starting the stage again"):
-        fitted(folder)
-    assert left(folder) == left(whole)
-
-
-def test_a_checkpoint_of_another_version_is_said(tmp_path, whole):
-    folder = tmp_path / "run"
-    stopped(folder)
-    file = folder / "checkpoint" / "clustering.safetensors"
+def _of_another_version(file):
     content = file.read_bytes()
     file.write_bytes(content.replace(b'\\"format\\": 2', b'\\"format\\": 7'))
     assert file.read_bytes() != content
-    with pytest.warns(HealthWarning, match=r"written by another version of lsdc \(format 7, not 2\); using the one"):
+
+
+NEWEST, BEFORE = "clustering.safetensors", "using the one before it, epoch 1"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "files", "said"),
+    [
+        (lambda file: file.write_bytes(b""), NEWEST, rf"{NEWEST}: .*; {BEFORE}"),
+        (lambda file: file.write_bytes(b"damaged"), NEWEST, rf"{NEWEST}: .*; {BEFORE}"),
+        (_cut, NEWEST, rf"{NEWEST}: .*; {BEFORE}"),
+        (_of_another_version, NEWEST, rf"written by another version of lsdc \(format 7, not 2\); {BEFORE}"),
+        (lambda file: file.write_bytes(b"damaged"), "clustering*", rf"{NEWEST}: .*; starting the stage again"),
+    ],
+    ids=["empty", "damaged", "cut", "another version", "all damaged"],
+)
+def test_a_checkpoint_that_cannot_be_read_is_said_and_the_run_ends_the_same(tmp_path, whole, spoil, files, said):
+    folder = tmp_path / "run"
+    stopped(folder)
+    for file in (folder / "checkpoint").glob(files):
+        spoil(file)
+    with pytest.warns(HealthWarning, match=said):
         fitted(folder)
     assert left(folder) == left(whole)
 
@@ -135,7 +136,9 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         stopped(tmp_path / name)
     config = json.loads((tmp_path / "b" / "config.json").read_text())
     (tmp_path / "b" / "config.json").write_text(json.dumps({**config, "fingerprint": "0" * 16}))
-    with pytest.raises(InputError, match=r"b: started with other settings or data; use --overwrite"):
+    with pytest.raises(
+        InputError, match=r"b: started with other settings or data; overwrite it to start over \(overwrite=...\)"
+    ):
         fitted(tmp_path / "b")
     source, target = (tmp_path / name / "checkpoint" / "clustering.safetensors" for name in ("a", "b"))
     content = source.read_bytes()
@@ -307,8 +310,9 @@ def test_a_signal_in_the_last_moment_is_not_lost(tmp_path):
     run.start({"method": "cliff"}, {"n_clusters": 1}, {})
     with pytest.raises(KeyboardInterrupt):
         cliff(0.1, run, monitor)
-    assert len(run.read_metrics()) == 3
-    assert len(cliff(0.1, run)) == 3
+    kept = run.read_metrics()
+    assert [record["epoch"] for record in kept] == [1, 2, 3]
+    assert cliff(0.1, run) == kept  # nothing is trained again
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

@@ -214,3 +214,13 @@ def test_photos_with_malformed_tags_are_read_or_left_out(tmp_path):
     assert len(data.X) + len(data.skipped) == 1 + len(tags)
     assert len(data.X) > len(tags) // 2
     assert all("not a readable image" in why for _, why in data.skipped)
+
+
+@pytest.mark.parametrize("text", ["1\n2\n3.5\n", "1.5e+00 2.5e+00\n\n3 4\n", "1;2\n3;nan\n"])
+def test_numbers_are_no_texts(tmp_path, text):
+    """What numpy's savetxt writes was clustered by its digits; a run of texts still takes a line of numbers."""
+    (tmp_path / "x.txt").write_text(text)
+    with pytest.raises(InputError, match=r"x.txt: holds numbers, not texts; save it as .csv"):
+        open_data(str(tmp_path / "x.txt"))
+    texts = open_data(str(tmp_path / "x.txt"), matched=True).X
+    assert texts == text.splitlines()

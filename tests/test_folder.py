@@ -86,7 +86,7 @@ def test_a_run_that_was_finished_meanwhile_is_not_replaced(tmp_path, kind):
     first = getattr(Run, kind)(tmp_path / "run")
     fitted(tmp_path / "run")
     before = left_by(tmp_path / "run")
-    with pytest.raises(InputError, match="a run already exists here; use --resume, --overwrite or another --out"):
+    with pytest.raises(InputError, match="a run already exists here; resume it, overwrite it, or choose another"):
         fitted(first, k=4)
     assert left_by(tmp_path / "run") == before
 

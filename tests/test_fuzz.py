@@ -75,7 +75,7 @@ def loads(path):
 
 def test_model_files(models, tmp_path):
     cases = st.sampled_from(models).flatmap(lambda m: st.tuples(bytes_of(m[0], head=6000), st.just(m[1])))
-    fuzz("model bytes", cases, loads(tmp_path / "model.safetensors"))
+    fuzz("model bytes", cases, loads(tmp_path / "model.safetensors"), lambda broken: [(broken, m[1]) for m in models])
 
 
 @pytest.mark.parametrize(("name", "which"), [("model header", 1), ("tensor header", 0)])
@@ -85,7 +85,8 @@ def test_headers_of_model_files(models, tmp_path, name, which):
         changed = json_of(known[which]).map(lambda new: joined(*(new if i == which else known[i] for i in range(3))))
         return st.tuples(changed, st.just(model[1]))
 
-    fuzz(name, st.sampled_from(models).flatmap(spoilt), loads(tmp_path / "model.safetensors"))
+    law = loads(tmp_path / "model.safetensors")
+    fuzz(name, st.sampled_from(models).flatmap(spoilt), law, lambda broken: [(broken, m[1]) for m in models])
 
 
 def commands(folder, name):
@@ -111,7 +112,8 @@ def commands(folder, name):
 def test_configs(run):
     content = json.loads((run / "run" / "config.json").read_text())
     spoilt = json_of(content).map(lambda new: json.dumps(new).encode())
-    fuzz("config", st.tuples(spoilt, st.sampled_from(COMMANDS)), commands(run, "config.json"))
+    cases = st.tuples(spoilt, st.sampled_from(COMMANDS))
+    fuzz("config", cases, commands(run, "config.json"), lambda broken: [(broken, words) for words in COMMANDS])
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,8 @@ def test_configs(run):
 )
 def test_files_of_a_run(run, name, file, words):
     spoilt = bytes_of((run / "run" / file).read_bytes())
-    fuzz(name, st.tuples(spoilt, st.sampled_from(words)), commands(run, file))
+    cases = st.tuples(spoilt, st.sampled_from(words))
+    fuzz(name, cases, commands(run, file), lambda broken: [(broken, command) for command in words])
 
 
 def test_checkpoints(run):
@@ -133,4 +136,5 @@ def test_checkpoints(run):
     headers = json_of(known[1]).map(lambda new: joined(known[0], new, known[2]))
     slots = json_of(known[0]).map(lambda new: joined(new, *known[1:]))
     spoilt = st.one_of(bytes_of(whole, head=3000), headers, slots)
-    fuzz("checkpoint", st.tuples(spoilt, st.just(COMMANDS[3])), commands(run, "checkpoint/clustering.safetensors"))
+    law = commands(run, "checkpoint/clustering.safetensors")
+    fuzz("checkpoint", st.tuples(spoilt, st.just(COMMANDS[3])), law, lambda broken: [(broken, COMMANDS[3])])

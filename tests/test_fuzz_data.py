@@ -69,6 +69,8 @@ def test_true_labels(tmp_path):
         y, _ = read_labels(tmp_path / "y.csv", ids)
         assert len(y) == 12
 
+    law(table.encode())
+    assert read_labels(tmp_path / "y.csv", ids[::-1])[0].tolist() == ["1", "0"] * 6  # by id
     fuzz("truth", bytes_of(table.encode()), law)
 
 

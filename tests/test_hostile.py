@@ -127,6 +127,8 @@ TENSORS = {
     "labels as numbers": ("kmeans", {"labels": np.zeros(40)}, "'labels' should be torch.int64"),
     "labels as table": ("kmeans", {"labels": np.zeros((40, 1), np.int64)}, "'labels' should be"),
     "few labels": ("kmeans", {"labels": np.zeros(2, np.int64)}, "n_clusters=3 is more than the 2"),
+    "scale absent": ("kmeans", {"scale": None}, "'scale' should be .* is absent"),
+    "offset absent": ("kmeans", {"offset": None}, "'offset' should be .* is absent"),
     "no labels": ("kmeans", {"labels": None}, "n_clusters=3 is more than the 0"),
     "NaN words": ("texts", {"idf": np.full(4, np.nan)}, "idf holds values"),
     "no words": ("texts", {"idf": None}, "'idf' should be"),

@@ -67,10 +67,12 @@ def test_links_of_config_and_checkpoints(run, tmp_path):
 
 def test_links_within_reason(run, tmp_path):
     """A run may be reached by a link, and hold one to itself."""
+    before = inside("predict", "run", "x.npy", cwd=run).stdout
     (run / "latest").symlink_to(run / "run")
     (run / "run" / "model.safetensors").rename(run / "run" / "best.safetensors")
     (run / "run" / "model.safetensors").symlink_to("best.safetensors")
-    assert inside("predict", "latest", "x.npy", cwd=run).returncode == 0
+    assert len(before.splitlines()) == len(VECTORS) + 1
+    assert inside("predict", "latest", "x.npy", cwd=run).stdout == before
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "labels.csv", "metrics.jsonl"])
@@ -186,3 +188,20 @@ def test_refusals_of_a_real_process(run):
     model = run / "run" / "model.safetensors"
     model.write_bytes(struct.pack("<Q", HUGE))
     refused(lsdc("predict", "run", "x.npy", cwd=run), "model.safetensors", "10,737,418,240")
+
+
+def beyond(folder, cluster):
+    """Put the last sample of a run into a cluster that it does not have."""
+    *lines, last = (folder / "labels.csv").read_text().splitlines()
+    name, _, *rest = last.split(",")
+    (folder / "labels.csv").write_text("\n".join([*lines, ",".join([name, str(cluster), *rest]), ""]))
+
+
+def test_labels_of_clusters_that_are_not_there(run):
+    """Whether the number of clusters was asked for, or found by the method."""
+    beyond(run / "run", 3)
+    for words in COMMANDS[1:3]:
+        refused(inside(*words, cwd=run), "labels.csv", "invalid clusters")
+    assert inside("fit", "x.npy", "--method", "finch", "--out", "found", cwd=run).returncode == 0
+    beyond(run / "found", 39)
+    refused(inside("report", "found", cwd=run), "labels.csv", "names cluster 39, but the model has")

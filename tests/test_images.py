@@ -1,12 +1,13 @@
 """Pictures of every kind, as cameras, microscopes and drawing programs write them."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image, ImageOps, features
 
 from lsdc import InputError, KMeans
-from lsdc.cli.parameters import complete
 from lsdc.data import budget
 from lsdc.data.files import open_data
 from lsdc.data.summary import about_reading
@@ -227,17 +228,15 @@ def test_folders_serve_as_labels_and_one_photo_is_predicted(many):
     )
 
 
-def test_photos_without_an_encoder_get_a_small_network(many):
-    data = read(many / "photos")
-    params = complete({"n_clusters": 2}, data, "lsdc")
-    assert (params["backbone"], params["pretext_plan"]) == ("vgg4", {"epochs": 350})
-    assert complete({"n_clusters": 2, "pretext_plan": {"epochs": 3}}, data, "lsdc")["pretext_plan"] == {"epochs": 3}
-    for given, method in (({"backbone": "resnet18"}, "lsdc"), ({}, "kmeans")):
-        assert "pretext_plan" not in complete({"n_clusters": 2, **given}, data, method)
-    done = inside("fit", "photos", "-k", 2, *QUICK, "--image-size", 16, "--out", "run", cwd=many)
-    assert done.returncode == 0, done.stderr
-    again = inside("fit", "photos", "--out", "run", "--resume", cwd=many)
-    assert again.returncode == 0, again.stderr
+def test_photos_without_an_encoder_are_seen_as_patches(many):
+    """Nothing is trained on them, unless a network is asked for."""
+    for given, backbone in (((), "patches"), (("--set", "backbone=vgg4", *QUICK), "vgg4")):
+        done = inside("fit", "photos", "-k", 2, *given, "--image-size", 16, "--out", f"run-{backbone}", cwd=many)
+        assert done.returncode == 0, done.stderr
+        config = json.loads((many / f"run-{backbone}" / "config.json").read_text())
+        assert config["settings"]["backbone"] == backbone
+        again = inside("fit", "photos", "--out", f"run-{backbone}", "--resume", cwd=many)
+        assert again.returncode == 0, again.stderr
 
 
 def test_files_that_are_no_images_are_listed(many):

@@ -46,6 +46,18 @@ def test_words_that_are_everywhere_name_nothing():
     assert [terms[0] for terms in found.terms] == ["alpha", "beta", "gamma"]
 
 
+def test_a_word_hardly_more_frequent_than_elsewhere_is_no_term():
+    """ "package" stands in every text; that some are shorter makes it no sign of them."""
+    texts = ["package latex macros"] * 5 + ["package fonts glyphs outlines"] * 5
+    found = name_clusters(texts, np.repeat([0, 1], 5), 2)
+    assert found.names == ("latex, macros", "fonts, glyphs, outlines")
+
+
+def test_a_cluster_of_nearly_all_texts_has_terms():
+    found = name_clusters(["cat sleeps"] * 19 + ["bank lends"], np.array([0] * 19 + [1]), 2)
+    assert found.names == ("cat, sleeps", "bank, lends")
+
+
 def test_forms_of_one_word_are_one_term():
     found = name_clusters(["films film filmed actor", "stocks stock trader"], np.array([0, 1]), 2)
     assert sorted(found.terms[0])[0] == "actor"

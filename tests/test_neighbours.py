@@ -7,6 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lsdc.functional.candidates as candidates
+import lsdc.functional.neighbours as neighbours
 import lsdc.functional.similarity as similarity
 from lsdc.functional import (
     cluster_affinity,
@@ -115,6 +117,73 @@ def test_rows_without_a_direction_are_alike_and_unlike_all_others():
     found = nearest(f, 1, "cosine")
     assert found.indices[:3, 0].tolist() == [2, 0, 0]
     assert found.distances[:3, 0].tolist() == [0, 1, 0]
+
+
+def clumped(n, d, kind, seed=0):
+    """Rows that single precision finds easy or hard: groups, copies, tight clumps, one row far out, tiny and huge."""
+    f = torch.randn(n, d, generator=rng(seed), dtype=torch.float64)
+    groups = 3 * torch.randn(8, d, generator=rng(seed + 1), dtype=torch.float64)
+    f = f + groups[torch.randint(8, (n,), generator=rng(seed + 2))]
+    if kind == "copies":
+        return f[torch.randint(n // 4, (n,), generator=rng(seed + 3))]
+    if kind == "clumps":
+        return groups[torch.randint(8, (n,), generator=rng(seed + 3))] + 1e-5 * f
+    if kind == "outlier":
+        f[n // 2] *= 1e6
+    return f * {"tiny": 1e-30, "huge": 1e30, "beyond": 1e150}.get(kind, 1.0)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("k", [1, 5])
+@pytest.mark.parametrize("kind", ["groups", "copies", "clumps", "outlier", "tiny", "huge", "beyond"])
+def test_candidates_in_single_precision_change_nothing(kind, k, metric, monkeypatch):
+    f = clumped(900, 20, kind)
+    monkeypatch.setattr(candidates, "WIDE", 640)  # several tiles, the last one not of whole groups
+    for own in (f, f.float()) if kind in ("groups", "copies", "outlier") else (f,):
+        wanted = nearest(own, k, metric)
+        with monkeypatch.context() as fewer:
+            fewer.setattr(neighbours, "MANY", 1)
+            found = nearest(own, k, metric)
+        torch.testing.assert_close(found.distances, wanted.distances)
+        if k == 1 or kind != "copies":  # of equally near ones any may be taken
+            assert torch.equal(found.indices, wanted.indices)
+
+
+def test_nobody_is_missing_where_candidates_are_said_to_be_complete():
+    f = clumped(700, 30, "clumps")
+    rough = candidates.Rough([f[:300], f[300:]])
+    found = rough.candidates(f, 3, torch.arange(700))
+    exact = f.square().sum(1) - 2 * f @ f.T
+    exact.fill_diagonal_(torch.inf)
+    assert ((found.values - exact.gather(1, found.indices)).abs() <= found.margin[:, None])[found.possible].all()
+    third = exact.kthvalue(3).values
+    for i in found.complete.nonzero()[:, 0].tolist():
+        assert set((exact[i] <= third[i]).nonzero()[:, 0].tolist()) <= set(found.indices[i][found.possible[i]].tolist())
+
+
+def test_products_that_are_rounded_further_are_noticed(monkeypatch):
+    """Somebody may have asked PyTorch for half precision within single: candidates are then compared again."""
+    f = clumped(900, 20, "groups").float()
+    wanted = nearest(f, 5)
+    monkeypatch.setattr(neighbours, "MANY", 1)
+    exact = candidates.product
+    monkeypatch.setattr(candidates, "product", lambda a, b, bias: exact(a.bfloat16().float(), b, bias))
+    found = nearest(f, 5)
+    assert torch.equal(found.indices, wanted.indices)
+    torch.testing.assert_close(found.distances, wanted.distances)
+
+
+@given(seed=st.integers(0, 10**6), width=st.integers(1, 700), m=st.integers(1, 9))
+def test_the_smallest_values_of_rows(seed, width, m):
+    values = torch.randn(3, width, generator=rng(seed))
+    found, at = candidates.smallest(values, m)
+    assert torch.equal(values.gather(1, at), found)
+    assert torch.equal(found.sort(1).values, values.sort(1).values[:, :m])
+
+
+def test_the_product_is_a_matrix_product():
+    a, b, bias = (torch.randn(shape, generator=rng(i)) for i, shape in enumerate([(37, 11), (53, 11), (53,)]))
+    torch.testing.assert_close(candidates.product(a, b, bias), a @ b.T + bias)
 
 
 def test_what_cannot_be_asked_for():

@@ -54,8 +54,8 @@ def test_a_single_process_is_left_alone():
     assert parallel.gather(x, 5) is x
     assert parallel.own(x, 5).shape == x.shape
     assert parallel.bounds(5) == [0, 5]
-    assert parallel.say(b"a") == b"a"
-    assert parallel.say_all([b"a", b""]) == [b"a", b""]
+    assert parallel.broadcast(b"a") == b"a"
+    assert parallel.broadcast_all([b"a", b""]) == [b"a", b""]
     assert (parallel.rank(), parallel.size(), parallel.any_of(False)) == (0, 1, False)
 
 

@@ -81,7 +81,7 @@ def test_words_of_few_kinds_are_columns_of_their_own(tmp_path):
 
 def test_texts_and_names_beside_numbers_are_refused_together(tmp_path):
     named = FRAME.assign(name=[f"person {i}" for i in range(120)], day=[f"2024-01-{i}" for i in range(120)])
-    with pytest.raises(InputError, match=r"'name': 'person 0' is not a number .*; the same goes for day"):
+    with pytest.raises(InputError, match=r"'name': 'person 0' is not a number, and the same goes for day; leave"):
         read(tmp_path, named)
 
 
@@ -133,8 +133,8 @@ def test_labels_by_any_usual_name_are_not_seen(tmp_path, name):
 
 def test_what_tells_nothing_and_what_may_be_an_id_is_said(tmp_path):
     said = notes(read(tmp_path, FRAME.assign(one=1, word="x", phone=RNG.permutation(10**9 + np.arange(120)))))
-    assert "the same in every row, so that nothing is told apart by it: one, word" in said
-    assert "whole numbers, no two the same: phone" in said
+    assert "the same in every row, so of no use: one, word" in said
+    assert "whole numbers, no two the same, perhaps ids: phone" in said
 
 
 def test_rows_of_empty_cells_are_left_out_and_texts_that_are_empty_are_kept(tmp_path):
@@ -147,7 +147,9 @@ def test_rows_of_empty_cells_are_left_out_and_texts_that_are_empty_are_kept(tmp_
 
 
 def test_missing_values_are_counted(tmp_path):
-    with pytest.raises(InputError, match=r"line 2, column 'age': no value.*\(5 of 120 rows have none\)"):
+    with pytest.raises(
+        InputError, match=r"line 2, column 'age': no value.*, as in 5 of 120 rows; fill it in, .* \(drop=...\)"
+    ):
         read(tmp_path, FRAME.assign(age=np.where(np.arange(120) < 5, np.nan, AGES)))
 
 
@@ -217,7 +219,7 @@ def test_objects_of_lines_are_texts_vectors_or_rows(tmp_path):
     assert rows.columns.features == ("a", "b", "kind", "ok")
     with pytest.raises(InputError, match=r"line 2 is not a JSON object with a text field 'text'; it has id, body"):
         lines([{"text": "a b"}, {"id": 1, "body": "c"}])
-    with pytest.raises(InputError, match=r"line 1, column 'body': 'a b' is not a number .* as the texts with --column"):
+    with pytest.raises(InputError, match=r"line 1, column 'body': 'a b' is not a number.* as the texts \(drop=..., "):
         lines({"body": f"a b{i or ''}", "meta": {"a": 1}} for i in range(3))
     with pytest.raises(InputError, match=r"line 3, column 'a': no value"):
         lines([{"a": 1, "b": 1}, {"a": 2, "b": 2}, {"b": 3}])
@@ -245,7 +247,7 @@ def test_another_scale_is_other_data(tmp_path):
 
 
 def test_numbers_are_no_texts(tmp_path):
-    with pytest.raises(InputError, match="--column is for texts, but 'age' holds numbers"):
+    with pytest.raises(InputError, match=r"'age' holds numbers, not texts; use it as a feature \(columns=...\)"):
         read(tmp_path, FRAME, column="age")
 
 

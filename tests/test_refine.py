@@ -110,9 +110,7 @@ def test_halves_of_a_split_are_told_apart(made, tmp_path):
 
 
 def test_what_cannot_be_refined_is_said(made, tmp_path):
-    with pytest.raises(
-        InputError, match=r"run: nothing has been corrected yet; correct some samples with lsdc explore"
-    ):
+    with pytest.raises(InputError, match=r"run: nothing has been corrected yet; correct some samples in the explorer"):
         refine(made, [{"do": "outlier", "samples": [1]}, {"do": "undo"}], tmp_path / "refined")
     np.save(tmp_path / "x.npy", np.random.default_rng(0).random((20, 4)))
     other = fitted(tmp_path / "x.npy", tmp_path / "other", 2)

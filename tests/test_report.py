@@ -1,5 +1,7 @@
 """The report: figures that agree, samples that are well chosen, a page that can do nothing but show."""
 
+import base64
+import io
 import json
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,10 +15,12 @@ from lsdc.data.dataset import Columns, Dataset
 from lsdc.metrics import clustering_accuracy
 from lsdc.report.apart import excerpt, set_apart, words_of
 from lsdc.report.cards import shown
-from lsdc.report.facts import Beside, Facts, Names, Read, Roles, warnings_of
+from lsdc.report.facts import Facts, KMeansComparison, Names, Read, Roles, warnings_of
+from lsdc.report.html import amount, breakable
 from lsdc.report.layout import plane
 from lsdc.report.nearness import MERGE, nearest_pairs, nearness
 from lsdc.report.outputs import Outputs, doubtful, picked
+from lsdc.report.training import courses
 from lsdc.report.truth import against
 from lsdc.report.write import Inputs, drawn
 from test_cli import inside, refused
@@ -50,7 +54,7 @@ class Tags(HTMLParser):
 
 def facts(labels=LABELS, confidence=CONFIDENCE, **more):
     ids = more.pop("ids", [f"s{i}" for i in range(len(labels))])
-    known = {"config": CONFIG, "history": HISTORY, "read": None, "named": Names(), "beside": None} | more
+    known = {"config": CONFIG, "history": HISTORY, "read": None, "named": Names(), "kmeans": None} | more
     return Facts(Path("run"), ids=ids, labels=labels, confidence=confidence, **known)
 
 
@@ -87,17 +91,17 @@ def test_health_is_said_with_what_to_try():
 
 @pytest.mark.parametrize(("own", "worse"), [(1.25, False), (1.0, False), (0.9, True), (-0.1, True)])
 def test_a_run_that_k_means_beats_is_pointed_at(own, worse):
-    beside = Beside(agreement=0.5, information={"lsdc": own, "kmeans": 1.0}, verdict="Compare.")
-    text = drawn(facts(beside=beside), None, None, None, "").decode()
+    kmeans = KMeansComparison(agreement=0.5, information={"lsdc": own, "kmeans": 1.0}, verdict="Compare.")
+    text = drawn(facts(kmeans=kmeans), None, None, None, "").decode()
     lines = [line for line in text.splitlines() if "Compare." in line]
     assert ["note warn" in line for line in lines] == [worse]
 
 
 def test_what_others_found_is_shown():
-    beside = Beside(agreement=0.5, information={"lsdc": 1.25, "kmeans": 1.0}, verdict="Keep it.")
+    kmeans = KMeansComparison(agreement=0.5, information={"lsdc": 1.25, "kmeans": 1.0}, verdict="Keep it.")
     read = Read(kind="dense vectors", n=6, shape=[7], range=(-1, 2), zeros=0.25, duplicates=3, notes=["a note"])
     read.columns = Roles(features=["age", "income"], id="customer")
-    text = page(given=facts(beside=beside, read=read, named=Names(names=["Cats", None], terms=[["fur"]]))).text
+    text = page(given=facts(kmeans=kmeans, read=read, named=Names(names=["Cats", None], terms=[["fur"]]))).text
     for part in (
         "Keep it.",
         "is the same): 0.50",
@@ -176,6 +180,25 @@ def test_excerpts_are_cut_at_words_and_mark_terms():
     assert excerpt("a+b [c", ["a+b", "[c"]) != []
 
 
+def test_amounts_are_written_as_people_write_them():
+    values = (1089.6, 746.9, 52_300.0, 2.963, 0.831, -1234.5, 0.0, 0.00012, 1.5e9)
+    assert [*map(amount, values)] == ["1,090", "747", "52,300", "2.96", "0.831", "-1,230", "0", "0.00012", "1.5e+09"]
+
+
+def test_long_names_break_at_their_joints_and_stay_text():
+    assert breakable("total_phenols/x") == "total_<wbr>phenols/<wbr>x"
+    assert breakable("<b>_&") == "&lt;b&gt;_<wbr>&amp;"
+
+
+def test_stages_done_again_have_titles_for_people():
+    records = [{"stage": stage, "loss": loss} for stage in ("choice", "choice-2", "own-3") for loss in (1.0, 0.5)]
+    assert [course.title for course in courses(records, 2)] == [
+        "New classifiers on what the network has become",
+        "New classifiers on what the network has become, attempt 2",
+        "own-3",
+    ]
+
+
 def test_features_that_set_a_cluster_apart():
     X = np.array([[0, 5.0, 1], [0, 5, 1], [0, 9, 1], [4, 9, 1]])
     labels = np.array([0, 0, 1, 1])
@@ -227,6 +250,9 @@ def test_photos_of_a_folder_are_shown_as_they_are(tmp_path):
     result = page(Dataset(str(tmp_path), X, ids=["red.png"] * 6), facts(ids=["red.png"] * 6))
     images = [value for name, value in result.attributes if name == "src"]
     assert len(set(images)) == 2  # the file six times, and the sheet
+    (photo,) = [value for value in set(images) if images.count(value) == 6]
+    picture = Image.open(io.BytesIO(base64.b64decode(photo.split(",", 1)[1]))).convert("RGB")
+    assert picture.getpixel((picture.width // 2, picture.height // 2))[0] > 240  # red, where X is black
 
 
 HOSTILE = {
@@ -246,7 +272,7 @@ def test_whatever_comes_from_the_data_is_text(kind):
         config={**CONFIG, "method": EVIL, "settings": {EVIL: EVIL}, "data": {"source": EVIL}},
         history=[{**record, "stage": EVIL, "retries": [EVIL]} for record in HISTORY],
         named=Names(names=[EVIL], terms=[[EVIL]]),
-        beside=Beside(agreement=0, information={EVIL: 1}, verdict=EVIL),
+        kmeans=KMeansComparison(agreement=0, information={EVIL: 1}, verdict=EVIL),
         read=Read(kind=EVIL, n=6, shape=[], range=(0, 1), zeros=0, duplicates=0, notes=[EVIL]),
     )
     result = page(dataset, given, Inputs(X, (EVIL, "b", "c")), missing=EVIL)

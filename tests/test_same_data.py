@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from lsdc import InputError, KMeans
+from lsdc.data.digest import digest, same_data
 from lsdc.experiments.results import difference
-from lsdc.methods.saving import digest, same_data
 from lsdc.runs.folder import Run
 from test_cli import inside, refused
 

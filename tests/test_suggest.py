@@ -73,6 +73,21 @@ def test_the_narrowest_cut_finds_the_bridge():
     assert narrowest(csr_matrix(A)) == pytest.approx(1 * 2 * volume / volume**2)
 
 
+def test_copies_do_not_make_the_data_flat():
+    """Two samples in the same place say nothing about how many directions there are."""
+    X = np.random.default_rng(0).normal(size=(400, 12)).astype(np.float32)
+    _, alone = neighbour_graph(X)
+    _, with_copies = neighbour_graph(np.concatenate([X, X[:40]]))
+    assert with_copies == pytest.approx(alone, rel=0.1)
+
+
+def test_near_duplicates_are_found_beside_exact_ones():
+    X = np.random.default_rng(0).normal(size=(200, 12)).astype(np.float32)
+    X[100:120] = X[80:100]
+    X[7] = X[3] + 1e-3
+    assert (3, 7) in [(i, j) for i, j, _ in near_duplicates(X)]
+
+
 def test_auto_is_counted_for_the_fit_and_kept_as_given(tmp_path):
     X, _ = make_blobs(300, 6, centers=4, center_box=(-15, 15), random_state=0)
     model = KMeans("auto", random_state=0).fit(X, run=tmp_path / "run")

@@ -81,9 +81,11 @@ def test_a_folder_of_nothing_but_broken_images_is_refused(photos):
 def test_arrays_of_an_archive_are_chosen_by_name(tmp_path):
     first, second = np.random.default_rng(0).random((2, 20, 3))
     np.savez(tmp_path / "x.npz", train=first, test=second, names=np.array(["a", "b"]))
-    with pytest.raises(InputError, match=r"no array is named 'X'; choose one with --array \(it has train \(20"):
+    with pytest.raises(
+        InputError, match=r"no array is named 'X'; it has train \(20, 3\), .*; choose one of them \(array=...\)"
+    ):
         open_data(str(tmp_path / "x.npz"))
-    with pytest.raises(InputError, match=r"no array 'tset' \(--array\); it has train \(20, 3\), test \(20, 3\), names"):
+    with pytest.raises(InputError, match=r"no array 'tset'; it has train \(20, 3\), test \(20, 3\), names"):
         open_data(str(tmp_path / "x.npz"), array="tset")
     with pytest.raises(InputError, match="must be an array of numbers"):
         open_data(str(tmp_path / "x.npz"), array="names")

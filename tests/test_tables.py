@@ -32,6 +32,15 @@ def test_the_index_of_pandas_is_the_id(tmp_path):
     assert shuffled.ids[0] != "0"
 
 
+def test_an_index_of_words_is_the_id_too(tmp_path):
+    data = read(tmp_path, FRAME.set_axis([f"row {i}" for i in range(40)]).to_csv())
+    assert data.columns.features == ("a", "b", "c")
+    assert list(data.ids[:2]) == ["row 0", "row 1"]
+    assert said(data, "(unnamed)", "has no name and differs in every row", "used as the id")
+    texts = read(tmp_path, ",label\n" + "".join(f"text number {i},x\n" for i in range(9)))
+    assert texts.X[0] == "text number 0"
+
+
 def test_pandas_frames_without_names_keep_every_row_and_column(tmp_path):
     frame = pd.DataFrame(FRAME.to_numpy())
     np.testing.assert_allclose(read(tmp_path, frame.to_csv()).X, frame)
@@ -70,7 +79,7 @@ def test_ids_that_repeat_are_features(tmp_path):
 def test_a_column_that_counts_the_rows_is_the_id_whatever_its_name(tmp_path):
     data = read(tmp_path, FRAME.assign(nr=np.arange(40) + 1).to_csv(index=False))
     assert data.columns.id == "nr"
-    assert said(data, "column nr counts the rows", "--columns")
+    assert said(data, "column nr counts the rows: used as the id, not a feature")
     data = read(tmp_path, "\n".join(f"{i},{x},{y}" for i, (x, y) in enumerate(FRAME[["a", "b"]].to_numpy())))
     assert data.X.shape == (40, 2)
     assert list(data.ids[:2]) == ["0", "1"]
@@ -102,11 +111,11 @@ def test_options_say_which_columns_are_what(tmp_path):
     assert data.ids[1] == "x1"
     assert data.columns.unused == ("a", "b")
     assert read(tmp_path, text, drop=("name", "a")).columns.features == ("b", "c")
-    with pytest.raises(InputError, match=r"column 'name': 'x0' is not a number \(leave the column out"):
+    with pytest.raises(InputError, match=r"column 'name': 'x0' is not a number; leave the column out"):
         read(tmp_path, text)
     with pytest.raises(InputError, match="no columns d, e; it has a, b, c"):
         read(tmp_path, text, columns=("a", "d", "e"))
-    with pytest.raises(InputError, match="'a' is in both --columns and --drop"):
+    with pytest.raises(InputError, match=r"'a' cannot be both a feature and dropped \(columns=..., drop=...\)"):
         read(tmp_path, text, columns=("a",), drop=("a",))
     with pytest.raises(InputError, match="'a' cannot be the id and also a feature"):
         read(tmp_path, text, columns=("a",), id_column="a")
@@ -118,7 +127,7 @@ def test_options_say_which_columns_are_what(tmp_path):
 def test_options_that_say_nothing_are_refused(tmp_path, option, value):
     np.save(tmp_path / "x.npy", FRAME)
     for name in (str(tmp_path / "x.npy"), str(tmp_path), "digits"):
-        with pytest.raises(InputError, match=r"--id-column are for tables|--array is for .npz"):
+        with pytest.raises(InputError, match=rf"not a (table|.npz file).* \({option}=...\)"):
             open_data(name, **{option: value})
 
 
@@ -192,11 +201,11 @@ def test_lists_in_parquet_that_are_no_vectors_are_named(tmp_path):
     rows[7] = [1.0, None, 2.0, 3.0, 4.0]
     with pytest.raises(InputError, match="column 'e', row 8: a number in the list is missing"):
         open_data(str(written(tmp_path, {"e": rows})))
-    path = str(written(tmp_path, {"e": VECTORS.tolist(), "f": VECTORS.tolist(), "n": range(40)}))
-    with pytest.raises(InputError, match="e, f all hold vectors; choose one with --columns"):
+    path = str(written(tmp_path, {"e": VECTORS.tolist(), "f": (2 * VECTORS).tolist(), "n": range(40)}))
+    with pytest.raises(InputError, match=r"e, f all hold vectors; choose one \(columns=...\)"):
         open_data(path)
-    assert open_data(path, columns=("e", "f")).X.shape == (40, 10)
-    assert open_data(path, drop=("f",)).X.shape == (40, 5)
+    assert np.array_equal(open_data(path, columns=("e", "f")).X, np.hstack([VECTORS, 2 * VECTORS]))
+    assert np.array_equal(open_data(path, drop=("e",)).X, 2 * VECTORS)
 
 
 def test_parquet_tables_are_read_as_csv_tables_are(tmp_path):
@@ -229,7 +238,9 @@ def predicted(tmp_path, text):
 def test_columns_of_new_data_are_found_by_name(tmp_path):
     labels = fitted(tmp_path)
     done = predicted(tmp_path, FRAME[["c", "a", "b"]].assign(more=RNG.normal(size=40)).to_csv())
-    assert [line.split(",", 1)[1] for line in done.stdout.splitlines()] == labels
+    rows = [line.split(",", 1)[1].rpartition(",") for line in done.stdout.splitlines()]
+    assert [row[0] for row in rows] == labels
+    assert rows[0][2] == "more"  # what is not used stands beside the clusters
     assert "features a, b, c" in done.stderr
     assert "not used more" in done.stderr
     one = predicted(tmp_path, FRAME[["c", "a", "b"]].head(1).to_csv(index=False))
@@ -314,3 +325,53 @@ def test_texts_with_separators_in_them_stay_whole(tmp_path):
     texts = ["one; two, three", "four\tfive; six", "7", "eight, nine"]
     data = read(tmp_path, pd.DataFrame({"id": range(4), "body": texts}).to_csv(index=False))
     assert list(data.X) == texts
+
+
+def test_columns_that_are_no_features_stand_beside_the_clusters(tmp_path):
+    more = {"name": [f"=row {i}" for i in range(40)], "cluster": ["a", "b"] * 20, "note": ["x" * 201] * 40}
+    FRAME.assign(key=RNG.permutation(999)[:40], **more).to_csv(tmp_path / "x.csv", index=False)
+    words = ["x.csv", "-k", "2", "--method", "kmeans", "--drop", "name,cluster,note", "--out", "run"]
+    assert inside("fit", *words, cwd=tmp_path).returncode == 0
+    labels = pd.read_csv(tmp_path / "run" / "labels.csv")
+    assert [*labels] == ["id", "cluster", "confidence", "second", "second_confidence", "name", "cluster (data)"]
+    assert labels.name[3] == "'=row 3"
+    assert labels["cluster (data)"].tolist() == more["cluster"]
+    assert set(labels.cluster) == {0, 1}
+    new = inside("predict", "run", "x.csv", cwd=tmp_path)
+    assert new.stdout == (tmp_path / "run" / "labels.csv").read_text()
+    assert inside("evaluate", "run", cwd=tmp_path).returncode == 0
+
+
+WORDLESS = {
+    "numbers between spaces": "1.5 2.5 3\n4 5e-1 6\n7 8 9.25\n0.5 1 2\n",
+    "amounts in brackets": "cost\n(1.5)\n(2.5)\n(7)\n(9.5)\n",
+    "telephone numbers": "phone\n+1 555 0100\n+1 555 0199\n+44 20 7946\n+49 30 901820\n",
+    "dates": "when\n2024-01-01\n2024-02-03\n2024-03-04\n2024-05-06\n",
+}
+
+
+@pytest.mark.parametrize("what", WORDLESS)
+def test_cells_without_a_word_are_no_texts(tmp_path, what):
+    """A single column that is not numbers was clustered by its digits, as if they were words."""
+    with pytest.raises(InputError, match=r"line \d.* is not a number"):
+        read(tmp_path, WORDLESS[what])
+    if what == "telephone numbers":
+        assert len(read(tmp_path, WORDLESS[what], column="phone").X) == 4
+
+
+def test_a_single_column_of_amounts_is_numbers(tmp_path):
+    assert read(tmp_path, "rate\n1 %\n3 %\n2.5 %\n").X.ravel().tolist() == [1, 3, 2.5]
+
+
+def test_bars_separate_columns(tmp_path):
+    assert read(tmp_path, "a|b\n1.5|2\n3|4\n5|1\n").X.tolist() == [[1.5, 2], [3, 4], [5, 1]]
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_blank_labels_are_no_class(tmp_path, blank):
+    """As in Parquet: a class of all that was left blank would be scored like any other."""
+    with pytest.raises(InputError, match=r"line 3, column 'label': no value; fill it in, .* leave the column out"):
+        read(tmp_path, f"a,b,label\n1.5,2,u\n3,4,{blank}\n5,1,v\n")
+    data = read(tmp_path, f"a,b,label\n1.5,2,{blank}\n3,4,{blank}\n5,1,{blank}\n")
+    assert data.y is None
+    assert said(data, "label", "empty")

@@ -2,15 +2,23 @@
 
 import os
 import pty
+import re
 import resource
+import select
+import signal
 import termios
 from contextlib import suppress
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from lsdc import KMeans
-from victims import redirect, started, surrounded
+from lsdc.cli.reading import ReadingBar
+from lsdc.report.terminal import Board
+from lsdc.training.loop import Progress
+from test_cli import inside
+from victims import Signals, redirect, started, surrounded, undisturbed
 
 
 def closed_pipe():
@@ -58,15 +66,20 @@ def test_too_little_memory_is_said_in_one_line(tmp_path, n):
     assert "Traceback" not in said
 
 
-class OnTerminal:
-    """Standard error is a terminal."""
+HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"  # the cursor
+QUICK = ["--set", "epochs=3", "--set", "width=0.05", "--set", "batch_size=32"]
 
-    def __init__(self, name):
-        self.name = name
+
+class OnTerminal:
+    """Standard error is a terminal, after what else is to be done."""
+
+    def __init__(self, name, surround):
+        self.name, self.surround = name, surround
 
     def __call__(self):
         os.environ["TERM"] = "xterm"
         redirect(2, os.open(self.name, os.O_RDWR | os.O_NOCTTY))
+        self.surround()
 
 
 def read_until_the_end_of(process, terminal):
@@ -81,21 +94,109 @@ def read_until_the_end_of(process, terminal):
     return shown.decode()
 
 
-def test_a_terminal_shows_a_bar(tmp_path):
-    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(90, 5)))
+def on_terminal(folder, *words, surround=undisturbed):
+    """The exit code of a command, and all that a terminal of 120 columns was sent."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (40, 120))
-    quick = ["--set", "epochs=3", "--set", "width=0.05", "--set", "batch_size=32"]
-    process = started(tmp_path, OnTerminal(os.ttyname(theirs)), "fit", "x.npy", "-k", 3, "--out", "run", *quick)
+    process = started(folder, OnTerminal(os.ttyname(theirs), surround), *words)
     text = read_until_the_end_of(process, ours)
-    assert process.exitcode == 0, text
+    os.close(ours)
+    os.close(theirs)
+    return process.exitcode, text
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(90, 5)))
+    return tmp_path
+
+
+def test_a_terminal_shows_a_bar(vectors):
+    code, text = on_terminal(vectors, "fit", "x.npy", "-k", 3, "--out", "run", *QUICK)
+    assert code == 0, text
     first, rest = text.split("\r\n", 1)
     assert first == "x.npy: 90 samples, 3 clusters, run folder run"
-    assert "\x1b[?25l" in rest  # the cursor is hidden meanwhile
-    assert "\x1b[?25h" in rest.rsplit("clusters alive", 1)[1]  # and shown again at the end
+    assert HIDE in rest
+    assert SHOW in rest.rsplit("clusters alive", 1)[1]
     last = rest.rsplit("clustering", 1)[1]
     assert "━" in last
     assert "epoch 3/3" in last
     assert "clusters alive" in last
-    os.close(ours)
-    os.close(theirs)
+
+
+def test_ctrl_c_gives_the_cursor_back_and_says_how_to_resume(vectors):
+    words = ["fit", "x.npy", "-k", 3, "--out", "run", "--set", "neighbours=batch", *QUICK, "--set", "batch_size=16"]
+    code, text = on_terminal(vectors, *words, surround=Signals(signal.SIGINT))
+    assert code == 130, text
+    bars, after = text.rsplit(SHOW, 1)
+    assert HIDE in bars
+    assert re.fullmatch(r"\s*stopped; everything up to epoch 2, step \d+ is saved. Resume with:  .*--resume\s*", after)
+
+
+class Screen:
+    """A terminal in this process: a console that writes to it, and what arrives there, without colours."""
+
+    def __init__(self):
+        self.ours, theirs = pty.openpty()
+        self.file = open(theirs, "w")  # noqa: SIM115 (closed with the screen)
+        self.console = Console(file=self.file, _environ={"TERM": "xterm", "COLUMNS": "120", "LINES": "40"})
+        self.sent, self.seen = b"", 0
+
+    def sees(self, pattern):
+        """Wait for a text, as a terminal passes on what is written when it likes; fails if nothing more comes."""
+        while not (found := re.compile(pattern).search(self.text, self.seen)):
+            assert select.select([self.ours], [], [], 20)[0], (pattern, self.text)
+            self.sent += os.read(self.ours, 2**16)
+        self.seen = found.end()
+
+    @property
+    def text(self):
+        return re.sub(r"\x1b\[[\d;]*m", "", self.sent.decode(errors="ignore"))
+
+
+@pytest.fixture
+def screen():
+    screen = Screen()
+    yield screen
+    screen.file.close()
+    os.close(screen.ours)
+
+
+def test_a_terminal_shows_the_jobs_of_a_table(screen):
+    with Board(screen.console) as board:
+        board.update(0, 3, {"dec, seed 0": None})
+        board.bars.refresh()
+        screen.sees(re.escape(HIDE))
+        screen.sees(r"cells +━+ 0/3 *\r\n  dec, seed 0 ━+ 0/1 starts")
+        record = {"loss": 0.25, "alive": 9, "shares": [0.1] * 10, "confident": 0.5}
+        board.update(1, 3, {"vade, seed 0": Progress("clustering", 2, 5, 4, 4, record)})
+        board.bars.refresh()
+        figures = "clustering · loss 0.2500 · 9/10 clusters alive · 50% confident"
+        screen.sees(rf"cells +━+╺━+ 1/3 *\r\n  vade, seed 0 ━+╸━+ 2/5 {figures}")  # dec has ended
+    screen.sees(re.escape(SHOW))
+
+
+def test_a_terminal_shows_how_files_are_read_and_forgets_it(screen):
+    with ReadingBar(screen.console) as bar:
+        bar("decoding", 0, 70)
+        bar("decoding", 35, 70)
+        bar.bars.refresh()
+        screen.sees(re.escape(HIDE))
+        screen.sees(r"decoding +━+╺━+ 35/70 .*\d/s")
+        bar("decoding", 70, 70)
+    screen.sees(re.escape(SHOW))
+    screen.sees(r"\x1b\[2K$")  # the line of the bar is empty again
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_the_report_is_written_leaves_a_finished_run(tmp_path, monkeypatch, number, code):
+    """It said "stopped", as if there were nothing to show for the fit."""
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(20, 3)))
+    with monkeypatch.context() as patch:
+        patch.setattr("lsdc.report.write.write_report", lambda *_, **__: signal.raise_signal(number))
+        done = inside("fit", "x.npy", "-k", 2, "--method", "kmeans", "--out", "run", cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("stopped; the run is finished and saved, and ")
+    assert "report run writes its report" in last
+    assert inside("report", "run", cwd=tmp_path).returncode == 0

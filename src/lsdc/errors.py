@@ -2,15 +2,26 @@
 
 import difflib
 from collections.abc import Iterable
+from typing import Self
 
 LONGEST = 2000  # characters of a message, enough for a path
 
 
 class InputError(ValueError):
-    """A wrong input, argument or file; the message names it and says what to do, in one printable line."""
+    """A wrong input, argument or file; the message names it and says what to do, in one printable line.
 
-    def __init__(self, message: object) -> None:
-        super().__init__(printable(str(message)[:LONGEST]))
+    ``parameters`` are those to change. The message ends with them as Python writes them, ``(drop=...)``; ``text`` is
+    the message without them, for interfaces that have their own names for them.
+    """
+
+    def __init__(self, text: object, *parameters: str) -> None:
+        self.text, self.parameters = printable(str(text)[:LONGEST]), parameters
+        hint = f" ({', '.join(f'{name}=...' for name in parameters)})" if parameters else ""
+        super().__init__(self.text + hint)
+
+    def within(self, where: object) -> Self:
+        """The same error, with the file or method it is about in front."""
+        return type(self)(f"{where}: {self.text}", *self.parameters)
 
 
 class Unsuitable(InputError):
@@ -23,6 +34,17 @@ class NotNumbers(InputError, TypeError):
 
 class Busy(InputError):
     """Another process is using the same run."""
+
+
+class Note(str):
+    """Something people should know about their data, and the parameters that would change it."""
+
+    parameters: tuple[str, ...]
+
+    def __new__(cls, text: str, *parameters: str) -> Self:
+        note = super().__new__(cls, text)
+        note.parameters = parameters
+        return note
 
 
 class HealthWarning(UserWarning):

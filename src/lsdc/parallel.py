@@ -103,7 +103,7 @@ def spread(tensors: Sequence[Tensor]) -> None:
             tensor.detach().copy_(sent)
 
 
-def say(content: bytes) -> bytes:
+def broadcast(content: bytes) -> bytes:
     """Broadcast bytes from the first process to all."""
     if not is_member():
         return content
@@ -116,13 +116,13 @@ def say(content: bytes) -> bytes:
     return message.cpu().numpy().tobytes()
 
 
-def say_all(contents: Sequence[bytes]) -> list[bytes]:
+def broadcast_all(contents: Sequence[bytes]) -> list[bytes]:
     """Broadcast several messages from the first process to all."""
-    n = int.from_bytes(say(len(contents).to_bytes(8)))
-    return [say(contents[i] if rank() == 0 else b"") for i in range(n)]
+    n = int.from_bytes(broadcast(len(contents).to_bytes(8)))
+    return [broadcast(contents[i] if rank() == 0 else b"") for i in range(n)]
 
 
-def added(x: Tensor) -> Tensor:
+def sum_of(x: Tensor) -> Tensor:
     """The sum over processes of a tensor in main memory."""
     return _all_sum(x.to(_device())).cpu() if is_member() else x
 

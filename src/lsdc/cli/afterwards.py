@@ -12,7 +12,7 @@ def look_again(run: "Run", dataset: "Dataset", model: Any, asked: bool) -> list[
 
     The pixels of colour images say too little about what they show, so those are skipped.
     """
-    from lsdc.methods.against_kmeans import beside_kmeans
+    from lsdc.methods.against_kmeans import compare_with_kmeans
     from lsdc.methods.choosing import LEAST, doubts, features, near_duplicates
 
     data = model._data(dataset, reset=False)
@@ -20,15 +20,15 @@ def look_again(run: "Run", dataset: "Dataset", model: Any, asked: bool) -> list[
     said = []
     if (left := int((labels < 0).sum())) > 0:
         said.append(f"outliers: {left:,} of {len(labels):,} samples, the least certain, are left unassigned (-1)")
-    if (beside := beside_kmeans(model, data)) is not None:
-        run.write_json("comparison.json", beside.as_dict())
-        if beside.is_worse:
-            said.append(f"doubtful: {beside.verdict}")
+    if (comparison := compare_with_kmeans(model, data)) is not None:
+        run.write_json("comparison.json", comparison.as_dict())
+        if comparison.is_worse:
+            said.append(f"doubtful: {comparison.verdict} (--seed, --method kmeans)")
     if len(data) < LEAST or (data.spec.is_image and data.spec.shape[0] > 1):
         return said
     f, rows = features(data, 0)
     if asked and not hasattr(model, "suggestion_"):
-        said += doubts(f, model.n_clusters_)
+        said += [f"{doubt}; see lsdc suggest-k" for doubt in doubts(f, model.n_clusters_)]
     if copies := near_duplicates(f):
         from lsdc.data.spreadsheet import cell
         from lsdc.runs.atomic import write_atomic

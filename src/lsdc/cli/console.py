@@ -70,7 +70,7 @@ class Terminated(KeyboardInterrupt):
 
 def about_data(error: InputError, data: str) -> InputError:
     """Name the file in an error about X."""
-    return InputError(f"{data}: {error}") if str(error).startswith("X ") else error
+    return error.within(data) if error.text.startswith("X ") else error
 
 
 def say_next(folder: Path, *words: object) -> None:

@@ -12,6 +12,7 @@ from lsdc.cli.console import err, line, out
 from lsdc.cli.importing import importing
 from lsdc.cli.options import RootOption, RunArgument
 from lsdc.cli.results import _changed, _data_of
+from lsdc.cli.writing import check_output
 from lsdc.errors import InputError, shown
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def export(
         raise InputError("nothing to export: choose --folders, --probabilities, --features, --onnx or --html")
     folder = Run.open(run)
     config = read_config(folder)
+    for file in filter(None, (probabilities, features, onnx, html)):
+        check_output(file, run, config["data"].get("source"))
     for file in filter(None, (probabilities, features)):
         if file.suffix.lower() not in (".npy", ".parquet"):
             raise InputError(
@@ -134,8 +137,7 @@ def _write_folders(run: "Run", to: Path, config: dict[str, Any], copy: bool) -> 
         raise InputError(f"{to}: already exists; choose a new folder")
     ids, labels, _ = run.read_labels()
     width, taken = len(str(int(labels.max()))), set[Path]()
-    part = to.with_name(f".{to.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
+    part = to.with_name(f".{to.name}.{os.urandom(4).hex()}.part")
     try:
         for name, cluster in zip(ids, labels.tolist(), strict=True):
             place = part / (f"cluster-{cluster:0{width}d}" if cluster >= 0 else "unassigned")

@@ -24,12 +24,14 @@ from lsdc.cli.options import (
     ReadingOptions,
     RootOption,
     TextEncoderOption,
+    encoder_settings,
     reading,
     reads_data,
     root_of,
 )
 from lsdc.cli.reading import ReadingBar
 from lsdc.cli.results import count
+from lsdc.cli.wording import with_options
 from lsdc.errors import HealthWarning, InputError, PeerLost, printable, shown
 
 BETTER = (
@@ -109,7 +111,6 @@ def fit(
         from lsdc import parallel
         from lsdc.cli.parameters import chosen, complete, resumed
         from lsdc.data.dataset import Reading, kept, recalled
-        from lsdc.data.encoders import settings_of
         from lsdc.data.files import open_data
         from lsdc.methods import METHODS
         from lsdc.report.terminal import Live
@@ -126,7 +127,7 @@ def fit(
         how = recalled(stored["data"])
     how = reading(how, encoder=encoder, text_encoder=text_encoder)
     if encoder_set:
-        how = replace(how, encoder_settings=settings_of(encoder_set))
+        how = replace(how, encoder_settings=encoder_settings(encoder_set))
     with ReadingBar(err) as bar:
         dataset = open_data(data, root_of(data_root), bar, **vars(how))
     given = chosen(method, recipe_, set_ or [], dataset, number_of_clusters(clusters), seed)
@@ -136,7 +137,7 @@ def fit(
     except TypeError:
         raise InputError(f"{folder / 'config.json'}: has parameters that {method} does not know") from None
     run.source = {"source": data, **kept(how, dataset)}
-    run.ids, run.interval, run.outliers = dataset.ids, save_every, outliers
+    run.ids, run.interval, run.outliers, run.beside = dataset.ids, save_every, outliers, dataset.beside
     name = dataset.title or dataset.name
     wanted = f"{params['n_clusters']} clusters" if isinstance(params["n_clusters"], int) else "clusters to be counted"
     headline = f"{name}: {count(dataset):,} samples, {wanted}, run folder {folder}"
@@ -144,8 +145,9 @@ def fit(
         headline += f", {parallel.size()} processes"
     try:
         with Live(err, headline) as monitor, _readable_warnings(quiet):
-            run.began = partial(_say_what_was_read, run, dataset, monitor, model)
-            model.fit(dataset, monitor=monitor, **({"resume": run} if resume else {"run": run}))
+            run.began = partial(_say_what_was_read, run, dataset, monitor, model, context)
+            where: dict[str, Any] = {"resume": run} if resume else {"run": run}
+            model.fit(dataset, monitor=monitor, **where)
     except InputError as error:
         raise about_data(error, data) from None
     except (KeyboardInterrupt, PeerLost) as error:
@@ -157,7 +159,12 @@ def fit(
     first = parallel.rank() == 0
     parallel.leave()  # the other processes have finished: from here on this one works alone
     if first:
-        _finish(run, dataset, model, clusters is not None)
+        try:
+            _finish(run, dataset, model, clusters is not None)
+        except KeyboardInterrupt as error:
+            again = shlex.join([*program(), "report", str(folder)])
+            line(err, f"stopped; the run is finished and saved, and {again} writes its report")
+            raise typer.Exit(143 if isinstance(error, Terminated) else 130) from None
         if as_json:
             print(json.dumps(_result(run, dataset, model)))
 
@@ -172,13 +179,14 @@ def number_of_clusters(text: str | None) -> int | str | None:
         raise InputError(f"--clusters must be a whole number or auto, got {shown(text)}") from None
 
 
-def _say_what_was_read(run: "Run", dataset: "Dataset", monitor: "Live", model: Any) -> None:
+def _say_what_was_read(run: "Run", dataset: "Dataset", monitor: "Live", model: Any, context: typer.Context) -> None:
     """Print the first lines of a fit, and write read.json."""
     from lsdc.data.dataset import of_photos
     from lsdc.data.summary import about_reading, in_one_line, summary
     from lsdc.report.estimate import Clock, planned
 
-    content, said = summary(dataset), about_reading(dataset)
+    content = summary(dataset)
+    said = [with_options(note, context) for note in about_reading(dataset)]
     if (found := getattr(model, "suggestion_", None)) is not None:
         content["suggestion"] = found.as_dict()
         said.append(f"counted: {found.in_words()}; for the evidence, run lsdc suggest-k")
@@ -206,7 +214,7 @@ def _open_run(folder: Path, resume: bool, overwrite: bool) -> tuple["Run", dict[
         stored = read_config(run) if run.resuming else {}
         if resume and not run.resuming:
             line(err, f"{folder}: nothing to resume yet; starting from the beginning")
-    return run, json.loads(parallel.say(json.dumps(stored).encode()))
+    return run, json.loads(parallel.broadcast(json.dumps(stored).encode()))
 
 
 def _say_how_to_go_on(error: BaseException, run: "Run", words: list[str]) -> None:

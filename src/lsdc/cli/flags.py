@@ -1,8 +1,11 @@
-"""Flags in ``--help`` shown as flags, without a value."""
+"""How commands appear: flags in ``--help`` without a value, errors with the options to use."""
 
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
+
+from lsdc.cli.wording import with_options
+from lsdc.errors import InputError
 
 
 class _Flags:
@@ -16,7 +19,15 @@ class _Flags:
 
 
 class Command(_Flags, TyperCommand):
-    """A command whose help shows flags as flags."""
+    """A command whose help shows flags as flags, and whose errors name its options."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            if not error.parameters:
+                raise
+            raise InputError(with_options(error, ctx)) from error
 
 
 class Group(_Flags, TyperGroup):

@@ -70,7 +70,15 @@ def _meanings(method: Any) -> dict[str, str]:
         for match in PARAMETER.finditer(section.split("\n\n")[0] + "\n"):
             words = " ".join(match["meaning"].split())
             found |= {name.strip(): words for name in match["names"].split(",")}
-    return found
+    return {name: _elsewhere(name, words) for name, words in found.items()}
+
+
+def _elsewhere(name: str, words: str) -> str:
+    """What a parameter means where a docstring only says "As for ``LSDC``"."""
+    from lsdc.methods import METHODS
+
+    other = next((m for m in METHODS.values() if words == f"As for ``{m.__name__}``."), None)
+    return _meanings(other)[name] if other else words
 
 
 def _about(entry: Any, kind: Kind, meaning: str) -> str:

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import sys
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -60,9 +61,10 @@ def _terminate(number: int, frame: Any) -> None:
 
 def main(words: list[str] | None = None) -> None:
     """Run a command; characters the terminal cannot show are printed as escapes."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
     try:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            with suppress(OSError):  # it asks a file how long it is, and a disk may fail to tell
+                sys.stdout.reconfigure(errors="backslashreplace")
         _run(words)
     finally:
         close_streams()

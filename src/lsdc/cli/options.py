@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -109,6 +109,16 @@ def reads_data(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     return run
+
+
+def encoder_settings(words: Sequence[str]) -> dict[str, Any]:
+    """The values of ``--encoder-set``, such as ``size=224`` or ``mean=0.5,0.5,0.5``."""
+    from lsdc.data.encoders import checked
+
+    pairs = [word.partition("=") for word in words]
+    if wrong := [word for word, pair in zip(words, pairs, strict=True) if not pair[1]]:
+        raise InputError(f"--encoder-set {wrong[0]!r}: write it as KEY=VALUE, e.g. size=224")
+    return checked({name: value for name, _, value in pairs})
 
 
 def reading(given: "Reading", **options: Any) -> "Reading":

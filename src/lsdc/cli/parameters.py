@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lsdc.data.dataset import of_photos
 from lsdc.data.datasets import Dataset
 from lsdc.errors import InputError, unknown
-from lsdc.experiments.recipes import merged, photo_settings, recipe_for
+from lsdc.experiments.recipes import merged, recipe_for
 from lsdc.methods import METHODS
 from lsdc.methods.choosing import AUTO
 
@@ -60,18 +59,21 @@ def chosen(
     if recipe != "default" and method != "lsdc":
         raise InputError(f"--recipe {recipe} is for the method lsdc, not for {method}")
     named = {key: value for key, value in (("n_clusters", clusters), ("random_state", seed)) if value is not None}
-    return merged(recipe_for(recipe, dataset), settings(words, method)) | named
+    changed = settings(words, method)
+    for key, value in named.items():
+        if key in changed and changed[key] != value:
+            option = {"n_clusters": "--clusters", "random_state": "--seed"}[key]
+            raise InputError(f"--set {key}={changed[key]} and {option} {value} differ; give one of them")
+    return merged(recipe_for(recipe, dataset), changed) | named
 
 
 def complete(given: dict[str, Any], dataset: Dataset, method: str) -> dict[str, Any]:
-    """Fill in what was not given: the data set's number of clusters, seed 0, a network that suits photos."""
+    """Fill in what was not given: the data set's number of clusters, and seed 0."""
     if given.get("n_clusters", dataset.n_clusters) is None and not METHODS[method].finds_n_clusters:
         raise InputError(
             f"--clusters is missing: {dataset.name} has no known number of classes; "
             "give a number or --clusters auto, or look first with lsdc suggest-k DATA"
         )
-    if method == "lsdc" and "backbone" not in given and of_photos(dataset):
-        given = merged(photo_settings(len(dataset.X)), given)
     return {"n_clusters": dataset.n_clusters, "random_state": 0, **given}
 
 

@@ -24,6 +24,8 @@ from lsdc.cli.options import (
     root_of,
 )
 from lsdc.cli.reading import ReadingBar
+from lsdc.cli.wording import say_reading
+from lsdc.cli.writing import check_output
 from lsdc.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 
 def predict(
+    context: typer.Context,
     run: RunArgument,
     data: DataArgument,
     out_: Annotated[Path | None, typer.Option("--out", "-o", help="a CSV file (default: standard output)")] = None,
@@ -47,7 +50,6 @@ def predict(
         from lsdc import parallel
         from lsdc.data.dataset import recalled
         from lsdc.data.files import open_data
-        from lsdc.data.summary import about_reading
         from lsdc.methods import load, read_config
         from lsdc.methods.assignment import best_two
         from lsdc.runs.atomic import write_atomic
@@ -55,6 +57,8 @@ def predict(
         from lsdc.runs.labels import labels_csv
 
     known = recalled(read_config(Run.open(run))["data"])
+    if out_ is not None:
+        check_output(out_, run, data)
     known = replace(known, matched=True) if columns is None else replace(known, id_column=None)
     model = load(run, **({"device": device} if device else {}))
     how = reading(known, columns=columns, id_column=id_column, array=array, encoder=encoder, text_encoder=text_encoder)
@@ -66,12 +70,10 @@ def predict(
         raise about_data(error, data) from None
     if parallel.rank() > 0:
         return
-    for said in about_reading(dataset):
-        line(err, said)
+    say_reading(dataset, context)
     found = best_two(p)
-    text = labels_csv(
-        dataset.ids or range(len(p)), found.labels.tolist(), found.confidence.tolist(), found.more(), model._names
-    )
+    ids, beside = dataset.ids or range(len(p)), dataset.beside
+    text = labels_csv(ids, found.labels.tolist(), found.confidence.tolist(), found.more(), model._names, beside)
     if out_ is None or str(out_) == "-":
         sys.stdout.write(text.encode(errors="backslashreplace").decode())
         return
@@ -185,7 +187,7 @@ def data_or_why(config: dict[str, Any], data_root: Path | None) -> "tuple[Datase
     try:
         dataset = _data_of(config, data_root)
     except InputError as error:
-        return None, str(error)
+        return None, error.text
     if dataset is None:
         return None, "the run was fitted in Python on data that is not in a file"
     why = _changed(dataset, config)
@@ -206,8 +208,8 @@ def _data_of(config: dict[str, Any], data_root: Path | None) -> "Dataset | None"
 
 def _changed(dataset: "Dataset", config: dict[str, Any]) -> str:
     """What is wrong if the data is not the run's, row by row and value by value; empty if it is the same."""
+    from lsdc.data.digest import digest, same_data
     from lsdc.experiments.job import inputs_of
-    from lsdc.methods.saving import digest, same_data
 
     now = inputs_of(dataset)
     same = same_data(config["data"]["digest"], digest(now.X, now.spec.scale))

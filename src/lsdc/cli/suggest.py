@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lsdc.cli.console import about_data, err, line, out, program
+from lsdc.cli.console import about_data, line, out, program
 from lsdc.cli.importing import importing
 from lsdc.cli.options import (
     DataArgument,
@@ -15,11 +15,13 @@ from lsdc.cli.options import (
     reads_data,
     root_of,
 )
+from lsdc.cli.wording import say_reading
 from lsdc.errors import InputError
 
 
 @reads_data
 def suggest_k(
+    context: typer.Context,
     data: DataArgument,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
     data_root: RootOption = None,
@@ -33,13 +35,11 @@ def suggest_k(
     with importing():
         from lsdc.data.dataset import Reading
         from lsdc.data.files import open_data
-        from lsdc.data.summary import about_reading
         from lsdc.methods import suggest_k as suggest
         from lsdc.report.terminal import candidates_table
 
     dataset = open_data(data, root_of(data_root), **vars(reading(Reading(), **options)))
-    for said in about_reading(dataset):
-        line(err, said)
+    say_reading(dataset, context)
     try:
         found = suggest(dataset)
     except InputError as error:

@@ -18,6 +18,7 @@ from lsdc.cli.options import (
     reads_data,
     root_of,
 )
+from lsdc.cli.wording import say_reading
 from lsdc.errors import InputError
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def _plan(variants: list[str]) -> str:
 
 @reads_data
 def compare(
+    context: typer.Context,
     data: DataArgument,
     methods: Annotated[
         str, typer.Option("--methods", help="methods, separated by commas (lsdc list methods); K-means always runs")
@@ -125,7 +127,6 @@ def compare(
     with importing():
         from lsdc.cli.parameters import changes_of, methods_of
         from lsdc.data.dataset import Reading
-        from lsdc.data.summary import about_reading
         from lsdc.experiments import compare as comparing
         from lsdc.experiments.engine import Place
         from lsdc.experiments.job import Source
@@ -146,8 +147,7 @@ def compare(
             rows, state = comparing.compare(wanted, place, _watch(board))
     except InputError as error:
         raise about_data(error, data) from None
-    for said in about_reading(dataset):
-        line(err, said)
+    say_reading(dataset, context)
     _show(wanted.title, [name for name in wanted.columns if name not in ("CPU s", "note")], rows)
     for note in below(rows):  # below the table, as notes do not fit into 80 characters
         line(out, note)
@@ -155,7 +155,7 @@ def compare(
     try:
         written.append(against_time(rows, wanted.title, place.out / "compare.svg"))
     except InputError as error:
-        line(err, f"no plot: {error}")
+        line(err, f"no plot: {error.text}")
     _say_end(written, state)
 
 

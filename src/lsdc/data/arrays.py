@@ -50,7 +50,7 @@ def read_npz(path: Path, reading: Reading) -> Dataset:
     arrays = _arrays(path)
     there = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "none"
     if reading.array is not None and reading.array not in arrays and not reading.matched:
-        raise InputError(f"{path}: no array {reading.array!r} (--array); it has {there}")
+        raise InputError(f"{path}: no array {reading.array!r}; it has {there}; choose one of them", "array")
     y = arrays.pop("y", None) if reading.array != "y" else None
     if reading.array in arrays:
         X = arrays[str(reading.array)]
@@ -62,7 +62,7 @@ def read_npz(path: Path, reading: Reading) -> Dataset:
     elif "X" in arrays or len(arrays) == 1:
         X = arrays["X"] if "X" in arrays else next(iter(arrays.values()))
     else:
-        raise InputError(f"{path}: no array is named 'X'; choose one with --array (it has {there})")
+        raise InputError(f"{path}: no array is named 'X'; it has {there}; choose one of them", "array")
     if X.ndim == 0 or X.dtype.kind not in "buif":
         raise InputError(f"{path}: the samples must be an array of numbers; the file has {there}")
     return labelled(path, X, y)

@@ -20,14 +20,15 @@ def why_id(name: str, values: Any, named: bool = True) -> str | None:
         return None
     like, unnamed = named and ID_NAME.fullmatch(name), named and UNNAMED.fullmatch(name)
     words = all(isinstance(value, str) for value in values) and are_texts(values)
-    if like and words and len(set(values)) == len(values):
-        return "is named like an id and differs in every row"
+    why = f"{'is named like an id' if like else 'has no name'} and differs in every row"
+    if (like or unnamed) and words and len(set(values)) == len(values):
+        return why
     whole = whole_numbers(values)
     if whole is None or len(set(whole)) < len(whole):
         return None
     if len(whole) > 2 and all(b - a == 1 for a, b in pairwise(whole)):
         return "counts the rows"
-    return f"{'is named like an id' if like else 'has no name'} and differs in every row" if like or unnamed else None
+    return why if like or unnamed else None
 
 
 def whole_numbers(values: Any) -> list[int] | None:
@@ -46,6 +47,16 @@ def are_texts(values: Any) -> bool:
         return False
     there = [value for value in values if str(value).strip().lower() not in NO_VALUE and value is not None]
     return 2 * sum(is_number(value) or is_number(str(value).replace(",", ".")) for value in there) < len(there)
+
+
+def have_words(values: Any) -> bool:
+    """Whether most values have a word in them, and not only numbers and signs, as dates and telephone numbers do."""
+    wordy = sum(any(_is_word(part) for part in str(value).split()) for value in values)
+    return 2 * wordy > len(values)
+
+
+def _is_word(text: str) -> bool:
+    return any(map(str.isalpha, text)) and not is_number(text)
 
 
 def is_number(text: Any) -> bool:

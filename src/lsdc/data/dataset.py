@@ -38,7 +38,7 @@ def recalled(stored: Mapping[str, Any]) -> Reading:
     """The reading stored in a run's config; older runs left all columns as they were."""
     found: dict[str, Any] = {f.name: stored[f.name] for f in fields(Reading) if stored.get(f.name) is not None}
     if "text_encoder" in found:
-        found.pop("columns", None)  # runs of before have the column of texts there, which holds no numbers
+        found.pop("columns", None)  # older runs have the column of texts there, which holds no numbers
     lists = {name: tuple(value) for name, value in found.items() if isinstance(value, list)}
     done = tuple(tuple(how) if isinstance(how, list) else float(how) for how in found.get("prepared", ()))
     return Reading(**{**found, **lists, "prepared": done})
@@ -87,6 +87,7 @@ class Dataset:
     samples: Any = None  # what an encoder made X from, to show to people: texts, photos or images
     encoder: Encoding | None = None
     scales: tuple[float, ...] = ()  # of X's columns, where a table has columns of different units
+    beside: dict[str, list[str]] = field(default_factory=dict)  # short columns of a table that are not features
 
     @property
     def n_clusters(self) -> int | None:

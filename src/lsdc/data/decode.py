@@ -19,7 +19,10 @@ from lsdc.data.budget import Decoding
 from lsdc.errors import reason
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF")  # whatever the name says; EPS would run a program
-BROKEN = (OSError, SyntaxError, ValueError, Image.DecompressionBombError, struct.error, zlib.error)
+BROKEN = (  # what Pillow lets out of a damaged file, metadata above all; a lack of memory is not the file's fault
+    *(OSError, SyntaxError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError),
+    *(AssertionError, EOFError, Image.DecompressionBombError, struct.error, zlib.error),
+)
 DEEP = ("I", "F")  # grey values without a fixed range: 32-bit integers and floats
 GREY = 128  # behind transparent pixels: neither black nor white drawings vanish on it
 ORIENTATION = 0x0112
@@ -116,7 +119,7 @@ def _reduced(image: Image.Image, size: int) -> Image.Image:
 
 def _upright(source: Image.Image, image: Image.Image) -> Image.Image:
     """An image turned upright by its EXIF tag; an unreadable tag is ignored."""
-    with suppress(*BROKEN, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError):
+    with suppress(*BROKEN):
         return image.transpose(TURNS[source.getexif()[ORIENTATION]])
     return image
 

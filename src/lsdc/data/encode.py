@@ -73,9 +73,9 @@ def encoded(dataset: Dataset, reading: Reading, watch: Watch = quiet) -> Dataset
     texts = isinstance(dataset.X, list)
     given = reading.text_encoder if texts else reading.encoder
     if given is None or not (texts or isinstance(dataset.X, Photos) or dataset.X.ndim > 2):
-        option, what = ("--encoder", "images") if reading.encoder is not None else ("--text-encoder", "texts")
+        kind, what = ("encoder", "images") if reading.encoder is not None else ("text_encoder", "texts")
         holds = "texts" if texts else "images" if isinstance(dataset.X, Photos) or dataset.X.ndim > 2 else "vectors"
-        raise InputError(f"{dataset.name}: {option} is for {what}, but this contains {holds}")
+        raise InputError(f"{dataset.name}: the encoder is for {what}, but this contains {holds}", kind)
     encoder = encoder_of(given, "texts" if texts else "images", reading.encoder_settings)
     if reading.encoder_digest not in (None, encoder.digest):
         raise InputError(f"{encoder}: not the encoder the run was fitted with; its weights or settings have changed")

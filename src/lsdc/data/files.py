@@ -1,12 +1,14 @@
 """Your own files as data sets: arrays, tables, texts, and folders of images."""
 
 import difflib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from lsdc.data.arrays import read_npy, read_npz
 from lsdc.data.cache import Watch, quiet
+from lsdc.data.columns import is_number
 from lsdc.data.dataset import Reading
 from lsdc.data.datasets import DATASETS, Dataset, load
 from lsdc.data.encode import encoded
@@ -18,12 +20,15 @@ from lsdc.data.separated import read_csv
 from lsdc.errors import InputError, reason
 
 TABLES = (".csv", ".tsv", ".parquet", ".jsonl")
+OF_TABLES = ("columns", "drop", "id_column", "scale")  # what only tables can be asked for
+
+SEPARATED = re.compile(r"[\s,;|]+")
 
 
 def open_data(name: str, root: str | Path = "", watch: Watch = quiet, **how: Any) -> Dataset:
     """A built-in data set by name, else a file or folder by path; ``how`` are the fields of ``Reading``."""
     reading = Reading(**how)
-    _check_options(name, reading)
+    _check_kind(name, reading)
     dataset = _read(name, root, reading, watch)
     if reading.encoder is not None or reading.text_encoder is not None:
         return encoded(dataset, reading, watch)
@@ -59,17 +64,18 @@ def _read(name: str, root: str | Path, reading: Reading, watch: Watch) -> Datase
         raise InputError(f"{name}: cannot be read ({reason(error)})") from None
 
 
-def _check_options(name: str, reading: Reading) -> None:
-    """Refuse options that do not apply to this kind of data; those stored in a run may meet another kind."""
-    ending = Path(name).suffix.lower()
-    if not reading.matched and (reading.columns or reading.drop or reading.id_column) and ending not in TABLES:
-        raise InputError(f"{name}: --columns, --drop and --id-column are for tables ({', '.join(TABLES)})")
-    if not reading.matched and reading.scale is not None and ending not in TABLES:
-        raise InputError(f"{name}: --scale and --no-scale are for tables ({', '.join(TABLES)})")
+def _check_kind(name: str, reading: Reading) -> None:
+    """Refuse what does not apply to this kind of data; what is stored in a run may meet another kind."""
     if reading.encoder is not None and reading.text_encoder is not None:
-        raise InputError("--encoder is for images and --text-encoder for texts; give one of them")
-    if not reading.matched and reading.array is not None and ending != ".npz":
-        raise InputError(f"{name}: --array is for .npz files")
+        raise InputError("choose an encoder for images or one for texts, not both", "encoder", "text_encoder")
+    ending = Path(name).suffix.lower()
+    if reading.matched:
+        return
+    of_tables = [field for field in OF_TABLES if getattr(reading, field) not in (None, ())]
+    if of_tables and ending not in TABLES:
+        raise InputError(f"{name}: not a table ({', '.join(TABLES)}), so it has no columns to choose", *of_tables)
+    if reading.array is not None and ending != ".npz":
+        raise InputError(f"{name}: not a .npz file, so it has no arrays to choose from", "array")
 
 
 def read_txt(path: Path, reading: Reading) -> Dataset:
@@ -77,6 +83,8 @@ def read_txt(path: Path, reading: Reading) -> Dataset:
     lines = lines_of(path)
     if not any(line.strip() for line in lines):
         raise InputError(f"{path}: is empty")
+    if not reading.matched and all(is_number(part) for line in lines for part in SEPARATED.split(line) if part):
+        raise InputError(f"{path}: holds numbers, not texts; save it as .csv or .npy to have them read as numbers")
     return Dataset(str(path), lines, ids=range(1, len(lines) + 1))
 
 

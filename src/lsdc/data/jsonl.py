@@ -29,7 +29,7 @@ def read_jsonl(path: Path, reading: Reading) -> Dataset:
 
 
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each object with the number of its line; blank lines are none."""
+    """Each object with the number of its line; blank lines are skipped."""
     for number, line in enumerate(lines_of(path), start=1):
         if not line.strip():
             continue
@@ -45,8 +45,11 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def _texts(path: Path, rows: list[tuple[int, dict[str, Any]]], field: str) -> Dataset:
     for number, item in rows:
         if not isinstance(item.get(field), str):
-            there = f"; it has {listed(list(item))} (--column names the text)"
-            raise InputError(f"{path}: line {number} is not a JSON object with a text field {field!r}{there}")
+            raise InputError(
+                f"{path}: line {number} is not a JSON object with a text field {field!r}; it has "
+                f"{listed(list(item))}; name the field of texts",
+                "column",
+            )
     return Dataset(str(path), [item[field] for _, item in rows], ids=[item.get("id", number) for number, item in rows])
 
 

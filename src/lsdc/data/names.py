@@ -12,6 +12,7 @@ TERM = r"(?u)\b[^\W\d_][\w-]{1,39}\b"  # begins with a letter
 MOST = 20_000  # words considered, the most frequent ones
 TERMS = 10  # per cluster, strongest first
 IN_NAME = 3
+MORE = 1.5  # times as frequent as elsewhere: boilerplate ("this package provides") is frequent everywhere, and no name
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ def name_clusters(texts: Sequence[str], labels: np.ndarray, n_clusters: int) -> 
     """Names by class-based tf-idf: how frequent a word is in a cluster, times how rare it is overall.
 
     The weight of word w in cluster c is tf(w, c) log(1 + A / f(w)): tf its share of the cluster's words, f how often
-    it is used in all, A the mean number of words of a cluster (Grootendorst, 2022). Labels of -1 are left out.
+    it is used in all, A the mean number of words of a cluster (Grootendorst, 2022). Only words that are clearly more
+    frequent here than in the other clusters count. Labels of -1 are left out.
     """
     vectorizer = CountVectorizer(token_pattern=TERM, stop_words="english", max_features=MOST)
     try:
@@ -42,11 +44,14 @@ def name_clusters(texts: Sequence[str], labels: np.ndarray, n_clusters: int) -> 
     members = sp.csr_matrix((np.ones(len(rows)), (labels[rows], rows)), shape=(n_clusters, len(texts)))
     used = sp.csr_matrix(members @ counts)
     words = np.asarray(used.sum(1), float).ravel()
-    rare = np.log1p(words.mean() / np.maximum(np.asarray(used.sum(0)).ravel(), 1))
+    in_all = np.asarray(used.sum(0), float).ravel()
+    rare = np.log1p(words.mean() / np.maximum(in_all, 1))
     vocabulary, terms = vectorizer.get_feature_names_out(), []
     for c in range(n_clusters):
         columns, times = (part[used.indptr[c] : used.indptr[c + 1]] for part in (used.indices, used.data))
-        weights = times / max(words[c], 1) * rare[columns]
+        here, elsewhere = times / max(words[c], 1), (in_all[columns] - times) / max(words.sum() - words[c], 1)
+        here, columns = here[here > MORE * elsewhere], columns[here > MORE * elsewhere]
+        weights = here * rare[columns]
         best = np.lexsort((columns, -weights))[: 3 * TERMS]
         terms.append(tuple(_distinct([str(vocabulary[j]) for j in columns[best]])[:TERMS]))
     return Names(tuple(_unique([", ".join(found[:IN_NAME]) for found in terms])), tuple(terms))

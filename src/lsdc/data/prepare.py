@@ -8,17 +8,17 @@ import numpy as np
 
 from lsdc.data.columns import NO_VALUE, are_texts
 from lsdc.data.dataset import Prepared, listed
-from lsdc.errors import InputError
+from lsdc.errors import InputError, Note
 
-MOST_KINDS = 20  # different words of a column that are kinds of something, and not names or texts
-FEW_ROWS = 10  # that say little about the scale of a column
+MOST_KINDS = 20  # a column with more different words holds names or texts, not kinds of something
+FEW_ROWS = 10  # fewer than this say little about the scale of a column
 APART = 10.0  # how many times larger one spread must be than another to tell that units differ
-FLAG = 0.5  # the spread of a 0/1 column, both as often as not
+FLAG = 0.5  # the standard deviation of a 0/1 column with as many zeros as ones
 DIGITS = re.compile(r"\d+")
 
 
 class Made(NamedTuple):
-    """The features as one array, what is done to each column, names and scales of X's columns, what is to be said."""
+    """The features as one array, what was done to each column, names and scales of X's columns, and notes."""
 
     X: np.ndarray
     prepared: Prepared
@@ -33,7 +33,7 @@ def are_words(values: Sequence[Any]) -> bool:
 
 
 def kinds_of(values: Sequence[Any]) -> tuple[str, ...] | None:
-    """The different words of a column, if they are few and come again; None if it holds something else."""
+    """The different words of a column, if they are few and repeated; None if it holds something else."""
     if not are_words(values):
         return None
     kinds = sorted({value.strip() for value in values})
@@ -80,43 +80,40 @@ def _indicators(name: str, values: Any, kinds: tuple[str, ...], said: list[str])
 
 
 def _found(columns: dict[str, Any], scale: bool | None) -> tuple[Prepared, list[str]]:
-    """What is to be done to each column, and what is to be said of it; nothing where columns are left as they are."""
+    """What to do to each column, and notes about it; nothing if all columns stay as they are."""
     kinds = {name: tuple(sorted({v.strip() for v in words})) for name, words in columns.items() if _is_words(words)}
     numbers = {name: values for name, values in columns.items() if name not in kinds and values.ndim == 1}
-    constant = [name for name, values in numbers.items() if len(values) > 1 and not np.ptp(values)]
+    constant = [name for name, values in numbers.items() if len(values) > 1 and values.min() == values.max()]
     words = {name: of for name, of in kinds.items() if len(of) > 1}
     spreads = {name: float(values.std()) for name, values in numbers.items() if _is_measured(values)}
     flags = len(numbers) > len(spreads) + len(constant)
     few = len(next(iter(columns.values()))) < FEW_ROWS
     wanted = (not few and _are_unlike(spreads, bool(kinds), flags)) if scale is None else scale
-    said = [
-        f"column {listed([name])} holds {len(of)} kinds of words: a 0/1 column for each ({listed(of)}); "
-        "--drop leaves it out"
+    said: list[str] = [
+        Note(f"column {listed([name])} holds {len(of)} kinds of words: a 0/1 column for each ({listed(of)})", "drop")
         for name, of in words.items()
     ]
     if constant or len(words) < len(kinds):
         same = [*constant, *(name for name in kinds if name not in words)]
-        said.append(f"the same in every row, so that nothing is told apart by it: {listed(same)}")
+        said.append(f"the same in every row, so of no use: {listed(same)}")
     if wanted and spreads:
         each = listed([f"{name} {spread:.3g}" for name, spread in spreads.items()])
         why = "" if scale else ", as their scales differ"
-        said.append(
-            f"columns are divided by their standard deviations{why} ({each}); --no-scale leaves them as they are"
-        )
+        said.append(Note(f"columns are divided by their standard deviations{why} ({each})", "scale"))
     if not kinds and not (wanted and spreads):
         return (), said
     return tuple(kinds.get(name) or (spreads.get(name, 1.0) if wanted else 1.0) for name in columns), said
 
 
-def drowned(names: Sequence[Any], X: np.ndarray) -> str:
-    """What to say of the columns of a data frame, which stay as they are, if one is far larger than another."""
+def scale_warning(names: Sequence[Any], X: np.ndarray) -> str:
+    """A warning about a data frame, whose columns stay as they are, if their scales differ too much."""
     spreads = {str(name): float(values.std()) for name, values in zip(names, X.T, strict=True) if _is_measured(values)}
     if len(X) < FEW_ROWS or len(spreads) < 2 or not _are_unlike(spreads, beside_words=False, beside_flags=False):
         return ""
     most, least = (end(spreads, key=spreads.__getitem__) for end in (max, min))
     return (
-        f"columns of X differ in scale ({most} by {spreads[most]:.3g}, {least} by {spreads[least]:.3g}), so that the "
-        "largest decide; divide each by its standard deviation (scikit-learn's StandardScaler)"
+        f"columns of X differ in scale ({most} by {spreads[most]:.3g}, {least} by {spreads[least]:.3g}), so the "
+        "largest ones decide; divide each by its standard deviation (scikit-learn's StandardScaler)"
     )
 
 
@@ -125,8 +122,9 @@ def _is_words(values: Any) -> bool:
 
 
 def _is_measured(values: np.ndarray) -> bool:
-    """Whether a column has a scale: 0/1 columns have none, nor has what never changes or is not finite."""
-    return bool(np.isfinite(values).all() and np.ptp(values) and not np.isin(values, (0, 1)).all())
+    """Whether a column has a scale: 0/1 columns have none, nor has what never changes or is beyond single precision."""
+    within = bool((np.abs(values) <= np.finfo(np.float32).max).all())  # what is not, NaN too, is refused later
+    return within and bool(values.min() < values.max()) and not np.isin(values, (0, 1)).all()
 
 
 def _are_unlike(spreads: dict[str, float], beside_words: bool, beside_flags: bool) -> bool:

@@ -12,7 +12,7 @@ from lsdc.data.tables import Table, as_dataset
 from lsdc.data.written import DECIMAL_COMMA
 from lsdc.errors import InputError
 
-SEPARATORS = ",;\t"
+SEPARATORS = ",;\t|"
 SAMPLE = 200  # lines that decide the separator
 Rows = list[tuple[int, list[str]]]  # a line number and its cells
 

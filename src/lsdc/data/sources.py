@@ -207,7 +207,7 @@ def spec_of(X: Any, units: Sequence[float] = ()) -> Spec:
     shape = sample_shape(X)
     mine = list(row_chunks(X))[parallel.rank() :: parallel.size()]  # processes divide the reading
     total = sum((raw(X, rows).sum(0, dtype=np.float64) for rows in mine), np.zeros(shape))
-    mean = parallel.added(torch.from_numpy(total)).numpy() / X.shape[0]
+    mean = parallel.sum_of(torch.from_numpy(total)).numpy() / X.shape[0]
     if is_image:
         mean = mean.mean()
     square, differing, far = 0.0, 0.0, 0.0
@@ -217,7 +217,7 @@ def spec_of(X: Any, units: Sequence[float] = ()) -> Spec:
         differing = differing or float((values != first).any())
         squares = np.square((values - mean) / each)
         square, far = square + float(squares.sum()), far or float(squares.max() > float(SINGLE.max) ** 2)
-    square, differing, far = parallel.added(torch.tensor([square, differing, far], dtype=torch.float64)).tolist()
+    square, differing, far = parallel.sum_of(torch.tensor([square, differing, far], dtype=torch.float64)).tolist()
     if not differing:
         raise InputError("X is constant: all samples are identical, so there is nothing to cluster")
     spread = np.sqrt(square / (X.shape[0] * np.prod(shape)))

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from lsdc.data.arrays import labelled
-from lsdc.data.columns import ID_NAME, NO_VALUE, are_texts, whole_numbers, why_id
+from lsdc.data.columns import ID_NAME, NO_VALUE, UNNAMED, are_texts, have_words, whole_numbers, why_id
 from lsdc.data.dataset import Columns, Dataset, Reading, listed
 from lsdc.data.prepare import Made, are_words, kinds_of, prepare
 from lsdc.data.written import as_numbers, bare, has_comma, has_point
-from lsdc.errors import InputError, shown
+from lsdc.errors import InputError, Note, shown
 
 LABELS = ("label", "labels", "y", "class", "target")  # columns for evaluation, never seen by a method
-MANY_ROWS = 100  # whole numbers that all differ say something from so many on
+SHORT = 200  # characters of a cell that is kept beside the clusters
+MANY_ROWS = 100  # in so many rows, whole numbers that all differ are unlikely to be measurements
 TRANSLATED = {
     "true and false": "true is read as 1, false as 0: {}",
     "yes and no": "yes is read as 1, no as 0: {}",
@@ -49,21 +50,25 @@ def as_dataset(table: Table, reading: Reading) -> Dataset:
     text = reading.column or ("text" if "text" in rest and not reading.columns else None)
     ids, said = _ids(table, [name for name in rest if name not in (*reading.columns, text)], reading, text)
     rest = [name for name in rest if name not in ids]
-    if text is None and not reading.columns and len(rest) == 1 and are_texts(table.columns[rest[0]]):
+    if text is None and not reading.columns and len(rest) == 1 and _are_plainly_texts(table, rest[0]):
         text = rest[0]
     if text is not None:
         if reading.column and as_numbers(table.columns[text]) is not None and not reading.matched:
-            raise InputError(
-                f"{table.path}: --column is for texts, but {text!r} holds numbers; --columns is for numbers"
-            )
+            raise InputError(f"{table.path}: column {text!r} holds numbers, not texts; use it as a feature", "columns")
         return _dataset(table, [str(value) for value in table.columns[text]], (text,), ids, label, said)
     features = reading.columns or tuple(rest)
     if not features:
         raise InputError(f"{table.path}: no columns are left for the samples; it has {listed(list(table.columns))}")
     made = _matrix(table, features, reading)
     if not reading.columns and (numbered := [name for name in features if _may_be_id(table.columns[name])]):
-        said.append(f"whole numbers, no two the same: {listed(numbered)}; if they are ids, --drop them")
+        said.append(Note(f"whole numbers, no two the same, perhaps ids: {listed(numbered)}", "id_column", "drop"))
     return _dataset(table, made.X, features, ids, label, [*said, *made.said], made)
+
+
+def _are_plainly_texts(table: Table, name: str) -> bool:
+    """Whether the only column left holds texts, though nobody said so: words, and not numbers however written."""
+    values = table.columns[name]
+    return are_texts(values) and have_words(values) and as_numbers(values, table.separator != ",") is None
 
 
 def _label(names: list[str]) -> str | None:
@@ -84,20 +89,35 @@ def _dataset(
     id_ = ids[0] if ids else None
     unused = tuple(name for name in table.columns if name not in (*features, id_, label))
     names = list(table.columns[id_]) if id_ is not None else None
-    y = None
-    if label is not None:
-        y = np.array(table.columns[label])
-        if y.dtype.kind == "O" and None in table.columns[label]:
-            raise _bad_cell(table, label, list(table.columns[label]).index(None))
+    y = np.array(table.columns[label]) if label is not None else None
+    if label is not None and (blank := _blank(table.columns[label])):
+        if len(blank) < len(table.places):
+            raise _bad_cell(table, label, blank[0])
+        said, y = [*said, f"column {listed([label])} is empty: there is nothing to compare with"], None
     roles = Columns(features, id_, label, unused, *((made.names, made.prepared) if made else ()))
     known = labelled(table.path, X, y, names)
-    return replace(known, columns=roles, notes=(*table.notes, *said), scales=made.scales if made else ())
+    beside = {name: words for name in unused if (words := _short(name, table.columns[name])) is not None}
+    scales = made.scales if made else ()
+    return replace(known, columns=roles, notes=(*table.notes, *said), scales=scales, beside=beside)
+
+
+def _short(name: str, values: Any) -> list[str] | None:
+    """The cells of a column, to stand beside the clusters; None if they are vectors, long, or an index."""
+    if getattr(values, "ndim", 1) > 1 or UNNAMED.fullmatch(name):
+        return None
+    words = ["" if value is None else str(value) for value in values]
+    return words if max(map(len, words)) <= SHORT else None
+
+
+def _blank(values: Any) -> list[int]:
+    """The rows without a value."""
+    return [i for i, value in enumerate(values) if value is None or value != value or str(value).strip() == ""]
 
 
 def _check_names(table: Table, reading: Reading) -> None:
-    """Refuse options that name missing columns, or one column for two purposes."""
+    """Refuse a reading that names missing columns, or one column for two purposes."""
     if reading.column and reading.columns:
-        raise InputError("--column is for texts and --columns for numbers; give one of them")
+        raise InputError("choose a column of texts or columns of numbers, not both", "column", "columns")
     named = [reading.column, *reading.columns, *reading.drop, None if reading.matched else reading.id_column]
     if missing := [name for name in named if name is not None and name not in table.columns]:
         which = f"no column {missing[0]!r}" if len(missing) == 1 else f"no columns {listed(missing)}"
@@ -106,7 +126,7 @@ def _check_names(table: Table, reading: Reading) -> None:
     if reading.id_column is not None and reading.id_column in (*reading.columns, *reading.drop):
         raise InputError(f"the column {reading.id_column!r} cannot be the id and also a feature or dropped")
     if both := [name for name in reading.columns if name in reading.drop]:
-        raise InputError(f"the column {both[0]!r} is in both --columns and --drop")
+        raise InputError(f"the column {both[0]!r} cannot be both a feature and dropped", "columns", "drop")
 
 
 def _matched(table: Table, reading: Reading) -> tuple[Table, Reading]:
@@ -143,14 +163,12 @@ def _ids(table: Table, names: list[str], reading: Reading, text: str | None) -> 
     found = sorted(reasons, key=lambda name: (name.lower() != "id", not ID_NAME.fullmatch(name)))
     if text is None and not reading.columns and len(found) == len(names):  # something has to be left to cluster
         found = found[:1] if len(names) > 1 else []
-    said = []
+    said: list[str] = []
     for name in found:
         role = "used as the id" if name == found[0] else "left out"
         if reasons[name]:
-            said.append(
-                f"column {listed([name])} {reasons[name]}: {role}, not a feature "
-                "(change this with --columns, --id-column or --drop)"
-            )
+            what = f"column {listed([name])} {reasons[name]}: {role}, not a feature"
+            said.append(Note(what, "columns", "id_column", "drop"))
     return found, said
 
 
@@ -166,7 +184,7 @@ def vectors_first(path: Path, columns: dict[str, Any], reading: Reading) -> Read
     if not vectors or reading.columns or reading.column:
         return reading
     if len(vectors) > 1:
-        raise InputError(f"{path}: {listed(vectors)} all hold vectors; choose one with --columns")
+        raise InputError(f"{path}: {listed(vectors)} all hold vectors; choose one", "columns")
     return replace(reading, columns=(vectors[0],))
 
 
@@ -203,32 +221,30 @@ def _prepared(table: Table, columns: dict[str, Any], reading: Reading) -> Made:
     try:
         return prepare(columns, reading.scale, reading.prepared)
     except InputError as error:
-        raise InputError(f"{table.path}: {error}") from None
+        raise error.within(table.path) from None
 
 
 def _bad_column(table: Table, names: list[str], comma: bool) -> InputError:
-    """What is wrong with the first cell that is no number, and which other columns have such cells."""
+    """What is wrong with the first cell that is not a number, and which other columns have such cells."""
     values = table.columns[names[0]]
     empty = [
         i for i, value in enumerate(values) if value is None or str(value).strip().lower() in NO_VALUE or value != value
     ]
     row = next((i for i, value in enumerate(values) if as_numbers([value], comma) is None), 0)
-    error = _bad_cell(table, names[0], row)
     if row in empty and len(empty) > 1:
-        return InputError(f"{error} ({len(empty):,} of {len(values):,} rows have none)")
-    return InputError(f"{error}; the same goes for {listed(names[1:])}") if len(names) > 1 else error
+        return _bad_cell(table, names[0], row, f", as in {len(empty):,} of {len(values):,} rows")
+    return _bad_cell(table, names[0], row, f", and the same goes for {listed(names[1:])}" if len(names) > 1 else "")
 
 
-def _bad_cell(table: Table, name: str, row: int) -> InputError:
+def _bad_cell(table: Table, name: str, row: int, others: str = "") -> InputError:
     value = table.columns[name][row]
     where = f"{table.path}: {table.unit} {table.places[row]}, column {name!r}:"
     if value is None or str(value).strip().lower() in NO_VALUE or value != value:
         what = "" if value is None or not str(value).strip() else f" ({str(value).strip()!r})"
-        return InputError(f"{where} no value{what}; fill it in, remove the row, or leave the column out with --drop")
-    return InputError(
-        f"{where} {shown(value)} is not a number (leave the column out with --drop, or use it "
-        "as the id with --id-column or as the texts with --column)"
-    )
+        to_do = "fill it in, remove the row, or leave the column out"
+        return InputError(f"{where} no value{what}{others}; {to_do}", "drop")
+    to_do = "leave the column out, or use it as the id or as the texts"
+    return InputError(f"{where} {shown(value)} is not a number{others}; {to_do}", "drop", "id_column", "column")
 
 
 def _decimal_commas(table: Table, features: tuple[str, ...]) -> bool:

@@ -96,7 +96,7 @@ class Job:
         except Unsuitable:
             pass  # the job is left out when its turn comes
         except InputError as error:
-            raise InputError(f"{self.method}: {error}") from None
+            raise error.within(self.method) from None
 
     def config(self, about: dict[str, Any]) -> dict[str, Any]:
         """Everything that decides the result, with every ``auto`` replaced, to recognise outdated files."""

@@ -58,10 +58,11 @@ def timed(model: Estimator, X: Any, run: Run, resume: bool, monitor: Monitor | N
         if monitor:
             monitor(progress)
 
+    where: dict[str, Any] = {"resume": run} if resume else {"run": run}
     wall, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", HealthWarning)
-        model.fit(X, monitor=watch, **({"resume": run} if resume else {"run": run}))
+        model.fit(X, monitor=watch, **where)
     cpu = time.process_time() - cpu
     said = [str(w.message) for w in caught if issubclass(w.category, HealthWarning)]
     outside = max(time.perf_counter() - wall - sum(here), 0.0)  # an epoch may have begun in another process

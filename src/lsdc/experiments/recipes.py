@@ -1,6 +1,5 @@
 """Recipes: named sets of LSD-C's parameters. ``default`` leaves everything to the estimator."""
 
-from math import ceil
 from typing import Any
 
 from lsdc.data.datasets import Dataset
@@ -119,14 +118,6 @@ def recipe(name: str, dataset: str = "", shape: tuple[int, ...] = ()) -> dict[st
         return dict(CPU.get(dataset, {}))
     like = "reuters10k" if len(shape) < 3 else "mnist" if shape[0] == 1 else "cifar10"
     return dict(PAPER.get(dataset, PAPER[like]))
-
-
-def photo_settings(n: int) -> dict[str, Any]:
-    """Parameters for photos without an encoder: a small network, and half the usual pretext.
-
-    600 photos take 212 s of one core with it. A step of the pretext takes 0.28 s, with ResNet-18 0.8 s.
-    """
-    return {"backbone": "vgg4", "pretext_plan": {"epochs": max(10, ceil(350 / max(n // 256, 1)))}}
 
 
 def recipe_for(name: str, dataset: Dataset) -> dict[str, Any]:

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lsdc.data.datasets import Dataset
+from lsdc.data.digest import digest, same_data
 from lsdc.data.sources import Data
 from lsdc.errors import InputError
 from lsdc.methods import Estimator
-from lsdc.methods.saving import digest, same_data
 from lsdc.runs.atomic import write_atomic
 from lsdc.runs.folder import Run, is_run
 from lsdc.runs.untrusted import read_json, records

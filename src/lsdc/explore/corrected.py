@@ -37,7 +37,7 @@ def refine_run(
     try:
         given = corrections(history)
     except InputError as error:
-        raise InputError(f"{run.path}: {error}") from None
+        raise error.within(run.path) from None
     model = load(run.path, device="cpu")
     seed = int(config["seed"])
     with new.alone():

@@ -58,7 +58,7 @@ def corrections(history: History) -> Corrections:
     state = history.state
     kept = [cluster for cluster in state.clusters if (state.labels == cluster).any()]
     if not history.done or not kept:
-        raise InputError("nothing has been corrected yet; correct some samples with lsdc explore")
+        raise InputError("nothing has been corrected yet; correct some samples in the explorer")
     place = {cluster: i for i, cluster in enumerate(kept)}
     labels = np.array([place.get(cluster, OUTLIER) for cluster in state.labels.tolist()])
     moved = np.zeros(len(labels), bool)

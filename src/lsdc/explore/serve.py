@@ -27,7 +27,7 @@ def listening(host: str, port: int) -> socket.socket:
             found.close()
         why = (error.strerror or str(error)).lower()
         raise InputError(
-            f"--host {host} --port {port}: cannot listen there ({why}); leave out --port to use a free one"
+            f"cannot listen on {host}:{port} ({why}); choose another port, or 0 for a free one", "port"
         ) from None
     return found
 

@@ -136,7 +136,7 @@ class Session:
             self.data = Status("ready")
             return dataset
         except InputError as error:
-            self.data = Status("missing", str(error))
+            self.data = Status("missing", error.text)
         except Exception as error:  # whatever it is, the rest of the page works
             log.exception("reading the data")
             self.data = Status("missing", f"the data cannot be read ({error})")
@@ -152,7 +152,7 @@ class Session:
             self.map = Status("ready")
             features.keep(self.run.path, self._header["labels"], self.laid_out)
         except InputError as error:
-            self.map = Status("missing", str(error))
+            self.map = Status("missing", error.text)
         except Exception as error:
             log.exception("laying out the samples")
             self.map = Status("missing", f"the samples cannot be laid out ({error})")

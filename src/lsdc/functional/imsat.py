@@ -85,24 +85,12 @@ def vat_direction(
     return _lengths(eps, x) * direction
 
 
-def vat_loss(
-    predict: Predict,
-    x: Tensor,
-    eps: float | Tensor,
-    xi: float | Tensor = 10.0,
-    *,
-    rng: torch.Generator | None = None,
-    logits: Tensor | None = None,
-    noise: Tensor | None = None,
-    share: float = 1.0,
-) -> Tensor:
-    """KL(p(x) || p(x + r)) for the worst r of length eps_i; p(x) is a fixed target (the paper's R_SAT).
+def vat_loss(predict: Predict, x: Tensor, r: Tensor, logits: Tensor | None = None) -> Tensor:
+    """KL(p(x) || p(x + r)) for a perturbation r, as found by ``vat_direction``; p(x) is a fixed target (R_SAT).
 
     Pass the ``logits`` of ``x`` if they are already known.
     """
-    target = _fixed(predict, x, logits)
-    r = vat_direction(predict, x, eps, xi, rng=rng, logits=target, noise=noise, share=share)
-    return _divergence(target, predict(x + r))
+    return _divergence(_fixed(predict, x, logits), predict(x + r))
 
 
 def _fixed(predict: Predict, x: Tensor, logits: Tensor | None) -> Tensor:

@@ -1,15 +1,18 @@
 """Nearest neighbours and connected components, in tiles: never an N x N matrix."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from lsdc.functional import similarity
+from lsdc.functional.candidates import Rough
 from lsdc.functional.similarity import row_blocks
 
 METRICS = ("cosine", "l2")
+MANY = 2048  # rows from which single precision looks for candidates first
+PAIRS = 2**20  # numbers in the candidates that are compared at a time
 SAME = 1e-14  # |a - b|^2 / |a|^2 up to which two rows count as equal: single precision resolves 1e-7
 
 
@@ -28,8 +31,6 @@ def nearest(f: Tensor, k: int, metric: str = "l2", rows: Tensor | None = None) -
     equal, so that the links of FINCH do not depend on rounding.
     """
     similarity._check_k(k, len(f))
-    if k == 1 and rows is None:
-        return _first(f, metric)
     own = torch.arange(len(f), device=f.device) if rows is None else rows
     return _search(f if rows is None else f[rows], f, k, metric, own)
 
@@ -40,39 +41,6 @@ def nearest_among(queries: Tensor, f: Tensor, k: int, metric: str = "l2") -> Nei
     if not 0 < k <= len(f):
         raise ValueError(f"k must be between 1 and the {len(f)} rows to choose from, got {k}")
     return _search(queries, f, k, metric, torch.full((len(queries),), -1, device=f.device))
-
-
-def _first(f: Tensor, metric: str) -> Neighbours:
-    """The nearest other row of each: a tile serves its rows and, turned over, its columns, so half of them are made."""
-    _check_metric(metric)
-    f = similarity._prepare(f)
-    origin = f.mean(0, dtype=torch.float64)
-    best = torch.full((len(f),), torch.inf, dtype=torch.float64, device=f.device)
-    indices = torch.zeros(len(f), dtype=torch.long, device=f.device)
-    square = torch.cat([_placed(f[rows], metric, origin).square().sum(1) for rows in row_blocks(len(f))])
-    for rows in row_blocks(len(f)):
-        a = _placed(f[rows], metric, origin)
-        for tile in row_blocks(len(f) - rows.start, max(1, similarity.BLOCK // 4)):
-            columns = slice(rows.start + tile.start, rows.start + tile.stop)
-            values = torch.addmm(square[columns], a, _placed(f[columns], metric, origin).T, alpha=-2)
-            values += square[rows, None]
-            values.diagonal(rows.start - columns.start).fill_(torch.inf)
-            _improve(best, indices, rows, values.min(1), columns.start, square)
-            if columns.stop > rows.stop:  # of columns that are rows of this block, all pairs are in other tiles of it
-                later = max(columns.start, rows.stop)
-                found = values[:, later - columns.start :].min(0)
-                _improve(best, indices, slice(later, columns.stop), found, rows.start, square)
-    best = torch.where(best <= 2 * SAME * square, 0, best)
-    distances = (best.sqrt() if metric == "l2" else best / 2).to(f.dtype)
-    return Neighbours(indices[:, None], distances[:, None])
-
-
-def _improve(best: Tensor, indices: Tensor, rows: slice, found: Any, start: int, square: Tensor) -> None:
-    """Take what is nearer than the best so far, in place; what is the same is equally near, whatever rounding."""
-    values = torch.maximum(found.values, SAME * square[rows])
-    nearer = values < best[rows]
-    best[rows] = torch.where(nearer, values, best[rows])
-    indices[rows] = torch.where(nearer, found.indices + start, indices[rows])
 
 
 def _check_metric(metric: str) -> None:
@@ -86,11 +54,40 @@ def _search(queries: Tensor, f: Tensor, k: int, metric: str, own: Tensor) -> Nei
     origin = f.mean(0, dtype=torch.float64)
     indices = torch.empty(len(queries), k, dtype=torch.long, device=f.device)
     distances = torch.empty(len(queries), k, dtype=f.dtype, device=f.device)
+    many = f.device.type == "cpu" and len(queries) >= MANY and len(f) >= MANY + k  # GPUs may round convolutions further
+    rough = Rough(_placed(f[rows], metric, origin) for rows in row_blocks(len(f))) if many else None
     for rows in row_blocks(len(queries)):
         a = _placed(queries[rows], metric, origin)
-        best, indices[rows] = _smallest_of_row(a, _tiles(f, k, metric, origin), k, own[rows])
+        if rough:
+            best, indices[rows] = _smallest_of_candidates(a, f, k, metric, origin, own[rows], rough)
+        else:
+            best, indices[rows] = _smallest_of_row(a, _tiles(f, k, metric, origin), k, own[rows])
         distances[rows] = (best.sqrt() if metric == "l2" else best / 2).to(f.dtype)
     return Neighbours(indices, distances)
+
+
+def _smallest_of_candidates(
+    a: Tensor, f: Tensor, k: int, metric: str, origin: Tensor, own: Tensor, rough: Rough
+) -> tuple[Tensor, Tensor]:
+    """As ``_smallest_of_row``: single precision finds candidates, double precision decides among them.
+
+    Rows for which that may leave somebody out are compared with all others in double precision.
+    """
+    found, square = rough.candidates(a, k, own), a.square().sum(1, keepdim=True)
+    exact = torch.full_like(found.values, torch.inf)
+    pairs = found.possible.nonzero()
+    for i, at in (part.unbind(1) for part in torch.split(pairs, max(1, PAIRS // a.shape[1]))):
+        b = _placed(f[found.indices[i, at]], metric, origin)
+        exact[i, at] = b.square().sum(1) - 2 * (a[i] * b).sum(1)
+    as_promised = ((exact - found.values).abs() <= found.margin[:, None]) | ~found.possible
+    exact = torch.maximum(exact, square * (SAME - 1))
+    best, at = _smallest(exact, k)
+    indices = found.indices.gather(1, at)
+    best = _with_square(best, square)
+    rest = (~(found.complete & as_promised.all(1))).nonzero()[:, 0]
+    if len(rest):
+        best[rest], indices[rest] = _smallest_of_row(a[rest], _tiles(f, k, metric, origin), k, own[rest])
+    return best, indices
 
 
 def _placed(f: Tensor, metric: str, origin: Tensor) -> Tensor:
@@ -130,8 +127,13 @@ def _smallest_of_row(a: Tensor, tiles: Iterator[tuple[slice, Tensor]], k: int, o
         best, indices = torch.cat([best, found], 1), torch.cat([indices, at + columns.start], 1)
         best, at = _smallest(best, k)
         indices = indices.gather(1, at)
+    return _with_square(best, square), indices
+
+
+def _with_square(best: Tensor, square: Tensor) -> Tensor:
+    """Squared distances from values without |a_i|^2; of rows that count as equal 0."""
     best = best + square
-    return torch.where(best <= 2 * SAME * square, 0, best), indices
+    return torch.where(best <= 2 * SAME * square, 0, best)
 
 
 def _smallest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -17,7 +17,8 @@ from lsdc.methods.imsat import IMSAT
 from lsdc.methods.jule import JULE
 from lsdc.methods.kmeans import KMeans
 from lsdc.methods.lsdc import LSDC
-from lsdc.methods.saving import FORMAT, FORMATS, check_config, read_model
+from lsdc.methods.saving import check_config, read_model
+from lsdc.methods.schema import FORMAT, FORMATS
 from lsdc.methods.umap import UMAPMixture
 from lsdc.methods.vade import VaDE
 from lsdc.runs.folder import Run

@@ -1,10 +1,12 @@
 """K-means on the same features as a sanity check: the cheap answer may explain the neighbours better."""
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from lsdc.data.sources import Data
@@ -20,7 +22,7 @@ MARGIN = 0.01  # of the information: differences this small come from rounding a
 SAME = 0.95  # agreement above which people see the same partition
 
 
-class Beside(NamedTuple):
+class KMeansComparison(NamedTuple):
     """How a partition compares with K-means, without labels: information about neighbours, and agreement."""
 
     method: str
@@ -39,7 +41,7 @@ class Beside(NamedTuple):
         if self.is_worse:
             return (
                 "K-means on the same features explains which samples are neighbours better than these clusters do. "
-                "Try another seed, or take K-means: --method kmeans."
+                "Try another seed, or use K-means."
             )
         if self.agreement > SAME:
             return "K-means on the same features finds nearly the same clusters."
@@ -51,7 +53,7 @@ class Beside(NamedTuple):
         return {"agreement": self.agreement, "information": information, "verdict": self.verdict}
 
 
-def beside_kmeans(model: Estimator, data: Data) -> Beside | None:
+def compare_with_kmeans(model: Estimator, data: Data) -> KMeansComparison | None:
     """Compare a fitted model with K-means on its features, on at most 5,000 samples; None where that is meaningless."""
     n, k = len(data), model.n_clusters_
     if n <= NEIGHBOURS or k < 2 or n < k or model.method == "kmeans":
@@ -62,9 +64,10 @@ def beside_kmeans(model: Estimator, data: Data) -> Beside | None:
     if not np.isfinite(f).all() or not f.var():
         return None
     labels = model.labels_[rows]
-    other = KMeans(k, n_init=5, random_state=0).fit_predict(f)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # copies of few samples
+        other = KMeans(k, n_init=5, random_state=0).fit_predict(f)
     features = torch.from_numpy(f)
     few = not data.spec.is_image and data.spec.shape[0] < FEW_FEATURES
     graph = Fixed(features, nearest(features, NEIGHBOURS, "l2").indices, few=few)
     own, cheap = (float(graph.worth(torch.from_numpy(found).long(), k, graph.steps)) for found in (labels, other))
-    return Beside(model.method, own, cheap, float(adjusted_rand_score(labels, other)))
+    return KMeansComparison(model.method, own, cheap, float(adjusted_rand_score(labels, other)))

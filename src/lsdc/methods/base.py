@@ -17,13 +17,14 @@ from torch import Tensor
 from lsdc import allocator, parallel
 from lsdc.data import sources
 from lsdc.data.datasets import Dataset
+from lsdc.data.digest import digest, same_data
 from lsdc.data.names import Names, name_clusters, numbered
 from lsdc.data.sources import Data, Spec
 from lsdc.data.texts import TfIdf, are_texts
 from lsdc.errors import Diverged, HealthWarning, InputError, Unsuitable
 from lsdc.methods.assignment import Assigned, best_two, joined
 from lsdc.methods.choosing import AUTO, Suggestion, suggest
-from lsdc.methods.saving import as_json, check_names, digest, same_data, write_model
+from lsdc.methods.saving import as_json, check_names, write_model
 from lsdc.methods.validation import check_result, check_vectors, seed_of, whole_number
 from lsdc.runs.folder import Run
 from lsdc.training import device as devices
@@ -124,6 +125,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         resume: Run | Path_ | None = None,
         monitor: Callable[[Progress], None] | None = None,
         callback: Any = None,
+        verbose: bool = False,
     ) -> Self:
         """Find the clusters of X; ``y`` is ignored.
 
@@ -142,7 +144,16 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             Called with a ``Progress`` after every step and epoch, e.g. ``lsdc.ProgressBar()``.
         monitor : callable
             The same, by its older name.
+        verbose : bool
+            Show a progress bar, in terminals and notebooks; short for ``callback=lsdc.ProgressBar()``.
         """
+        if verbose:
+            if callback or monitor:
+                raise InputError("verbose=True and callback cannot be combined; call lsdc.ProgressBar() yourself")
+            from lsdc import ProgressBar  # by its public name, as it is from a layer above
+
+            with ProgressBar() as bar:
+                return self.fit(X, run=run, resume=resume, callback=bar)
         watch = callback or monitor or (lambda progress: None)
         before = dict(self.__dict__)
         allocator.keep_freed_memory()
@@ -169,7 +180,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         device, n_workers = devices.choose(self.device), int(self.n_workers)
         folder = Run.of(run, resume) if parallel.rank() == 0 else None  # the first process writes for all of them
         seed = seed_of(self.random_state, folder.config("seed") if folder and folder.resuming else None)
-        self.seed_ = int(parallel.say(str(seed).encode()))
+        self.seed_ = int(parallel.broadcast(str(seed).encode()))
         prepared = self._prepare(settings, self.seed_)
         with folder.alone() if folder else nullcontext():
             if folder:
@@ -195,7 +206,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         if parallel.rank() == 0:
             self.suggestion_ = suggest(data)
             self.n_clusters = self.suggestion_.n_clusters
-        self.n_clusters = int(parallel.say(str(self.n_clusters).encode()))
+        self.n_clusters = int(parallel.broadcast(str(self.n_clusters).encode()))
 
     def _named(self, X: Any) -> Names:
         """Names for the clusters; those of texts come from their words, even if an encoder turned them into vectors."""

@@ -97,11 +97,9 @@ def doubts(f: Features, n_clusters: int, seed: int = 0) -> list[str]:
     found = n_communities(_drawn(f, PART // 2, seed, "doubts"), derive(seed, "louvain"))
     if n_clusters > FAR * found:
         what = "nothing separates the samples" if found == 1 else f"the data seems to have about {found}"
-        return [f"too many? you asked for {n_clusters} clusters, but {what}; see lsdc suggest-k"]
+        return [f"too many? you asked for {n_clusters} clusters, but {what}"]
     if found > FAR * n_clusters + 1:
-        return [
-            f"too few? you asked for {n_clusters} clusters; the data seems to have about {found}; see lsdc suggest-k"
-        ]
+        return [f"too few? you asked for {n_clusters} clusters, but the data seems to have about {found}"]
     return []
 
 
@@ -133,9 +131,8 @@ def features(data: Data, seed: int) -> tuple[Features, NDArray[np.int64]]:
         f = PCA(min(PIXELS, *pixels.shape), random_state=0).fit_transform(pixels)
     else:
         x = data.batch(rows)
-        compared: Any = projection(data.spec.shape).stages[0]
-        compared.fit(x, -data.spec.offset / data.spec.scale, derive(seed, "directions"))
-        f = compared.compared(x).numpy()
+        stage: Any = projection(data.spec.shape).stages[0]
+        f = stage.fit(x, -data.spec.offset / data.spec.scale, derive(seed, "directions")).numpy()
     return np.ascontiguousarray(f, np.float32), rows.numpy()
 
 

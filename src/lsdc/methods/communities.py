@@ -25,14 +25,15 @@ STEPS = 200  # of a walk, where Lanczos does not find its slowest mode in time: 
 def neighbour_graph(f: NDArray[np.float32], k: int = NEIGHBOURS) -> tuple[Any, float]:
     """The symmetric graph of the ``k`` nearest (mutual links weigh 1, others 1/2), and its intrinsic dimension.
 
-    The dimension follows from how distances to neighbours grow (Levina and Bickel's maximum likelihood).
+    The dimension follows from how distances to neighbours grow (Levina and Bickel's maximum likelihood), by the median
+    of the samples: a mean is lost to a few copies, whose distances are zero.
     """
     n, k = len(f), min(k, len(f) - 1)
     found = nearest(torch.from_numpy(np.ascontiguousarray(f)), k, "l2")
     links = (np.full(n * k, 0.5), (np.repeat(np.arange(n), k), found.indices.numpy().ravel()))
     directed = sp.csr_matrix(links, (n, n))
     d = found.distances.numpy().clip(min=1e-12)
-    growth = float(np.log(d[:, -1:] / d).sum(1).mean()) / max(k - 2, 1)
+    growth = float(np.median(np.log(d[:, -1:] / d).sum(1))) / max(k - 2, 1)
     return (directed + directed.T).tocsr(), 1 / max(growth, 1e-9)
 
 

@@ -57,14 +57,10 @@ class DAC(DeepEstimator):
 
     Attributes
     ----------
-    labels_ : array (n,)
-        The cluster of each sample of X.
-    n_clusters_ : int
-        The number of clusters.
     history_ : list of dict
         One record per epoch; ``selected`` is the share of pairs that were sure enough.
-    network_ : Network
-        The trained network.
+    labels_, n_clusters_, network_
+        As for ``LSDC``.
     """
 
     method = "dac"

@@ -93,14 +93,10 @@ class DEC(AutoencoderEstimator):
 
     Attributes
     ----------
-    labels_ : array (n,)
-        The cluster of each sample of X.
-    n_clusters_ : int
-        The number of clusters.
     history_ : list of dict
         One record per epoch; ``changed`` is the share of samples whose cluster changed before it.
-    network_ : Network
-        The trained network.
+    labels_, n_clusters_, network_
+        As for ``LSDC``.
     """
 
     method = "dec"

@@ -18,6 +18,8 @@ from lsdc.training import device as devices
 from lsdc.training.loop import Context
 from lsdc.training.plan import Frozen
 
+CHUNK = 4096  # samples to look up at a time: more than elsewhere, as all others are compared with each lot
+
 
 class Settings(Frozen):
     """The settings of FINCH."""
@@ -88,7 +90,7 @@ class FINCH(Estimator):
         """Features are the scaled inputs; probabilities are 0 or 1, as first neighbours have no degrees."""
         device = devices.choose(self.device)
         samples, n_clusters = self._samples.to(device), int(self._clusters.max()) + 1
-        for x in data.chunks():
+        for x in data.chunks(CHUNK):
             f = x.flatten(1)
             first = nearest_among(f.to(device), samples, 1, self.settings_["metric"]).indices[:, 0].cpu()
             yield f.numpy(), torch.nn.functional.one_hot(self._clusters[first], n_clusters).float().numpy()

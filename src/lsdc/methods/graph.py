@@ -13,8 +13,10 @@ from lsdc.data.sampler import Batch, draw
 from lsdc.data.sources import Data, flat
 from lsdc.functional import graph_information, nearest, walk
 from lsdc.methods.deep import CHUNK, assigned
+from lsdc.nn.backbone import Backbone
 from lsdc.nn.classifiers import FORMS, Classifiers
 from lsdc.nn.network import Network
+from lsdc.nn.patches import N_FITTED
 from lsdc.nn.projection import Topics, Waves
 from lsdc.training.health import Record, examine
 from lsdc.training.loop import Context, train
@@ -190,22 +192,41 @@ def agreed(classifiers: Classifiers, fixed: Fixed) -> Classifiers:
     return result
 
 
-def fit_vectors(network: Network, data: Data, settings: Any, context: Context) -> list[Record]:
-    """Cluster vectors that are good features already: their leading directions, and classifiers on them."""
+@torch.no_grad()
+def fit_backbone(backbone: Backbone, data: Data, rows: Tensor, k: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Fit a backbone without gradients: the features of ``rows``, and ``k`` neighbours of each.
+
+    Documents stay sparse, as they may have more words than memory has room for, and images are read a block at a time.
+    """
+    *patches, directions = list(backbone.stages)
+    origin, blocks = -data.spec.offset / data.spec.scale, torch.split(rows, CHUNK)
+    if patches:
+        some = rows[torch.randperm(len(rows), generator=generator(seed, "images"))[:N_FITTED]].sort().values
+        fit_stage(patches[0], data.batch(some), origin, seed)
+        x = torch.cat([patches[0](data.batch(block)) for block in blocks])
+        origin, shown = x.new_zeros(x.shape[1]), [x]
+    elif isinstance(directions, Topics):
+        x, shown = flat(data)[rows.numpy()], [data.batch(block) for block in blocks]
+    else:
+        x = data.batch(rows)
+        shown = [x]
+    compared = fit_stage(directions, x, origin, seed)
+    return torch.cat([directions(block) for block in shown]), nearest(compared, k, "l2").indices
+
+
+def fit_stage(stage: Any, x: Any, origin: Tensor, seed: int) -> Any:
+    """Fit a stage to some samples, in all processes alike: rounding must not part them."""
+    compared = stage.fit(x, origin, seed)
+    parallel.spread(list(stage.buffers()))
+    return compared
+
+
+def fit_fixed(network: Network, data: Data, settings: Any, context: Context) -> list[Record]:
+    """Cluster by features that need no training: leading directions of what there is, and classifiers on them."""
     rows = sample(len(data), context.seed, "graph sample")
-    directions: Any = network.backbone.stages[0]
-    sparse = isinstance(directions, Topics)  # documents stay sparse: they may have more words than memory has room for
-    x = flat(data)[rows.numpy()] if sparse else data.batch(rows)
-    directions.fit(x, -data.spec.offset / data.spec.scale, derive(context.seed, "directions"))
-    parallel.spread(list(directions.buffers()))  # rounding must not part the processes
-    with torch.no_grad():
-        blocks = [data.batch(block) for block in torch.split(rows, CHUNK)] if sparse else [x]
-        f = torch.cat([network.backbone(block) for block in blocks])
-        compared = torch.cat([directions.compared(block) for block in blocks])
-        neighbours = nearest(compared, min(settings.k, len(f) - 1), "l2").indices
-    few = isinstance(directions, Waves)
-    fixed = Fixed(f, neighbours, few=few)
-    start = starts(f, settings.n_init, settings.n_clusters, context.seed, few)
+    k, few = min(settings.k, len(rows) - 1), isinstance(network.backbone.stages[-1], Waves)
+    fixed = Fixed(*fit_backbone(network.backbone, data, rows, k, derive(context.seed, "directions")), few=few)
+    start = starts(fixed.features, settings.n_init, settings.n_clusters, context.seed, few)
     # few numbers have hardly a wrong neighbour, and a pair that is torn apart is what leads a random start on
     first = Classifiers(start, wrong=0.0) if few else Classifiers(start)
     stage = ClassifierTraining("starts", first, fixed, settings, settings.plan)

@@ -73,12 +73,10 @@ class IIC(DeepEstimator):
     ----------
     labels_ : array (n,)
         The cluster of each sample of X, by the head with the lowest loss.
-    n_clusters_ : int
-        The number of clusters.
     history_ : list of dict
         One record per epoch; ``main`` or ``over`` are the losses of the heads that were trained.
-    network_ : Network
-        The trained network.
+    n_clusters_, network_
+        As for ``LSDC``.
     """
 
     method = "iic"

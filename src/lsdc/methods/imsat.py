@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch, draw
 from lsdc.data.sources import Data
-from lsdc.functional import information_loss, local_radius, vat_loss
+from lsdc.functional import information_loss, local_radius, vat_direction, vat_loss
 from lsdc.methods.deep import DeepEstimator, DeepObjective, Settings, assigned
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.network import Network
@@ -31,10 +31,10 @@ class IMSATLoss(DeepObjective):
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         n, x = len(batch.indices), self.views.augment(batch.x, batch.rng)
         _, logits, p = self.network(x)
-        noise = draw(torch.randn, x.shape, batch.rng)
-        radius = self.rows("radius", batch)
+        noise, radius, share = draw(torch.randn, x.shape, batch.rng), self.rows("radius", batch), len(x) / n
         with frozen_statistics(self.network):
-            smooth = vat_loss(self._logits, x, radius, FIRST * radius, logits=logits, noise=noise, share=len(x) / n)
+            r = vat_direction(self._logits, x, radius, FIRST * radius, logits=logits, noise=noise, share=share)
+            smooth = vat_loss(self._logits, x, r, logits)
         smooth, p = mean(smooth, len(x), n), gather(p, n)
         information = information_loss(p)
         loss = smooth + WEIGHT * information
@@ -67,14 +67,10 @@ class IMSAT(DeepEstimator):
 
     Attributes
     ----------
-    labels_ : array (n,)
-        The cluster of each sample of X.
-    n_clusters_ : int
-        The number of clusters.
     history_ : list of dict
         One record per epoch: the losses, clusters alive, confidence.
-    network_ : Network
-        The trained network.
+    labels_, n_clusters_, network_
+        As for ``LSDC``.
     """
 
     method = "imsat"

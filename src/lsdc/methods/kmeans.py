@@ -42,14 +42,12 @@ class KMeans(Estimator):
 
     Attributes
     ----------
-    labels_ : array (n,)
-        The cluster of each sample of X.
-    n_clusters_ : int
-        The number of clusters.
     cluster_centers_ : array (n_clusters, d)
         The centres, in units of the scaled data.
     variance_ : float
         The mean variance of the samples around their centres; probabilities follow from it.
+    labels_, n_clusters_
+        As for ``LSDC``.
     """
 
     method = "kmeans"

@@ -28,7 +28,7 @@ from lsdc.functional import (
 )
 from lsdc.methods import deep
 from lsdc.methods.deep import UNFIT, DeepEstimator, DeepObjective, assigned, is_auto
-from lsdc.methods.graph import fit_vectors, pairs_of_an_epoch
+from lsdc.methods.graph import fit_fixed, pairs_of_an_epoch
 from lsdc.methods.graph_network import fit_images, network_epochs
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.heads import HEADS
@@ -56,7 +56,7 @@ IN_BATCH: dict[str, Any] = {
     **dict.fromkeys(("similarity", "space", "composition", "rampup", "balance", "head"), "auto"),
     **{"tau": None, "temperature": 1.0, "pool": 1024, "consistency": 5.0, "weighted": True},
 }
-# ... and where samples are vectors, one of these asks for the network of the paper
+# ... and where samples are vectors or colour images, one of these asks for a network (that of the paper for vectors)
 OF_NETWORK: dict[str, Any] = {
     **dict.fromkeys(("backbone", "width", "n_frozen", "pretext", "augment"), "auto"),
     "pretext_plan": None,
@@ -180,13 +180,9 @@ def bind_similarity(similarity: Any, settings: Settings) -> Callable[[Tensor, in
 @torch.no_grad()
 def watched(f: Tensor, p: Tensor, A: Tensor) -> dict[str, Tensor]:
     """What the health checks look at: cluster shares, confidence, density of A, spread of the features."""
-    spread = f.var(0, correction=0).sum() / f.square().sum(1).mean().clamp(min=1e-30)
-    return {
-        **assigned(p),
-        "density": A.mean(),
-        "spread": spread.sqrt(),
-        "scale": f.var(0, correction=0).sum().sqrt(),
-    }
+    variance = f.var(0, correction=0).sum()
+    spread = variance / f.square().sum(1).mean().clamp(min=1e-30)
+    return {**assigned(p), "density": A.mean(), "spread": spread.sqrt(), "scale": variance.sqrt()}
 
 
 class LSDC(DeepEstimator):
@@ -199,7 +195,7 @@ class LSDC(DeepEstimator):
     neighbours : {"auto", "graph", "batch"}
         Where pairs come from: short walks on a neighbour graph of all samples, or labels made within each batch, as in
         the paper. "auto" is the graph, unless a parameter that only has a meaning in batches is changed; for vectors
-        and documents, the network's parameters are among these.
+        and documents, the network's parameters are among these. (Those of colour images ask for a trained network.)
     n_init : int or "auto"
         With the graph: classifiers trained side by side from different starts ("auto": 20); the one whose clusters
         explain the graph best is kept. Else: how often the clustering is trained, each time from another start after
@@ -224,8 +220,9 @@ class LSDC(DeepEstimator):
         Whether connected pairs are weighed as if every pair of a cluster were known; False is the paper.
     balance : float or "auto"
         Weight of an entropy term that favours clusters of equal size until they have formed; 0 is the paper.
-    backbone : {"auto", "resnet18", "vgg4", "vgg6", "mlp", "mlp-norm", "coder"} or callable
-        The network that makes features; a function ``(shape, width) -> Backbone``.
+    backbone : {"auto", "patches", "resnet18", "vgg4", "vgg6", "mlp", "mlp-norm", "coder"} or callable
+        The network that makes features; a function ``(shape, width) -> Backbone``. "patches", which is fitted and not
+        trained, is the default for colour images.
     width : float or "auto"
         Multiplies the network's channels.
     head : {"auto", "normed", "normed-logits", "linear", "two-layer"} or callable ``(n_features, n_clusters) -> Module``
@@ -275,7 +272,7 @@ class LSDC(DeepEstimator):
         **DeepEstimator.parts,
         **{"backbone": BACKBONES, "head": HEADS, "similarity": SIMILARITIES, "composition": COMPOSITIONS},
     }
-    unfit: ClassVar = {**UNFIT, "images": ("mlp", "mlp-norm", "coder", *FITTED)}  # it flattens no images
+    unfit: ClassVar = {**UNFIT, "images": ("mlp", "mlp-norm", "coder", *UNFIT["images"])}  # it flattens no images
 
     def __init__(
         self,
@@ -350,12 +347,12 @@ class LSDC(DeepEstimator):
 
     def _source(self, shape: tuple[int, ...], sparse: bool) -> str:
         """Whether pairs come from the "graph" or the "batch": what suits the data, if no parameter says otherwise."""
-        given, params = self.neighbours, self.get_params()
+        given = self.neighbours
         if not (isinstance(given, str) and given in ("auto", "graph", "batch")):
             raise InputError(f"neighbours must be 'auto', 'graph' or 'batch', got {given!r}")
         is_image = len(shape) == 3
         excluded = IN_BATCH if is_image else {**IN_BATCH, **OF_NETWORK}
-        changed = [name for name, value in excluded.items() if params[name] is not value and params[name] != value]
+        changed = self._changed(excluded)
         if given == "graph" and changed:
             raise InputError(f"{changed[0]} has no part in neighbours='graph'; leave one of them out")
         return "graph" if given == "graph" or (given == "auto" and not changed) else "batch"
@@ -363,7 +360,7 @@ class LSDC(DeepEstimator):
     def _defaults(self, shape: tuple[int, ...], sparse: bool) -> dict[str, Any]:
         """What suits the data (measured: see docs/decisions.md)."""
         source, is_image = self._source(shape, sparse), len(shape) == 3
-        kind = "image" if is_image else "vector"
+        kind = "image" if is_image and not (source == "graph" and self._takes_patches(shape)) else "vector"
         easy = not is_image and shape[0] < FEW_FEATURES
         documents = sparse and not easy
         found: dict[str, Any] = {
@@ -383,19 +380,31 @@ class LSDC(DeepEstimator):
             "steps": STEPS.get((source, kind)),
             "least": 10,
         }
-        return found | self._graph_defaults(is_image, documents) if source == "graph" else found
+        return found | self._graph_defaults(shape, documents) if source == "graph" else found
 
-    def _graph_defaults(self, is_image: bool, documents: bool) -> dict[str, Any]:
+    def _takes_patches(self, shape: tuple[int, ...]) -> bool:
+        """Whether images are seen as patches: those in colour, if no parameter of a network is changed."""
+        if self._changed(OF_NETWORK):
+            return isinstance(self.backbone, str) and self.backbone == "patches"
+        return len(shape) == 3 and shape[0] > 1
+
+    def _changed(self, defaults: dict[str, Any]) -> list[str]:
+        """Those of some parameters that are not at their defaults."""
+        params = self.get_params()
+        return [name for name, value in defaults.items() if params[name] is not value and params[name] != value]
+
+    def _graph_defaults(self, shape: tuple[int, ...], documents: bool) -> dict[str, Any]:
         n_init = max(1, min(N_INIT, 100 * N_INIT // max(self.n_clusters, 1)))
         found = {"k": NEIGHBOURS, "n_init": n_init, "composition": "none", "pretext_least": 1, "pretext_batch": 256}
-        if is_image:
+        is_image = len(shape) == 3
+        if is_image and not self._takes_patches(shape):
             return {**found, "head": "normed"}
         return {
             **found,
-            "backbone": "topics" if documents else "projection",
+            "backbone": "topics" if documents else "patches" if is_image else "projection",
             "width": min(16.0, DOCUMENT_WIDTH * self.n_clusters / N_DIRECTIONS) if documents else 1.0,
             "head": "linear",
-            "n_frozen": 1,
+            "n_frozen": 2 if is_image else 1,  # all there is
             "augment": "none",
             "pretext": "none",
         }
@@ -410,6 +419,8 @@ class LSDC(DeepEstimator):
         if is_auto(self.rampup):
             settings = settings.model_copy(update={"rampup": settings.plan.epochs / 2})
         on_graph = settings.neighbours == "graph"
+        if on_graph and settings.backbone in FITTED and settings.pretext != "none":
+            raise InputError(f"backbone {settings.backbone!r} is fitted, not trained: leave pretext out")
         if not on_graph and settings.backbone in FITTED:
             raise InputError(f"backbone {settings.backbone!r} is that of neighbours='graph'; ask for that instead")
         most = n if on_graph else min(n, settings.plan.batch_size)
@@ -431,6 +442,6 @@ class LSDC(DeepEstimator):
     ) -> tuple[Any, list[Record]]:
         if settings.neighbours == "batch":
             return super()._cluster(network, views, settings, data, context)
-        if self.spec_.is_image:
+        if settings.backbone not in FITTED:
             return network, fit_images(network, views, data, settings, context)
-        return network, fit_vectors(network, data, settings, context)
+        return network, fit_fixed(network, data, settings, context)

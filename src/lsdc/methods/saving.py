@@ -1,38 +1,31 @@
 """Fitted models and runs as files: tensors and JSON, no code; nothing in them is trusted."""
 
 import functools
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
-from pydantic import ConfigDict, Field, InstanceOf, PositiveInt
 from torch import Tensor, nn
 
 from lsdc.data.names import Names, numbered
-from lsdc.data.sources import Spec, raw, row_chunks
+from lsdc.data.sources import Spec
 from lsdc.data.texts import TfIdf
 from lsdc.errors import InputError, reason, shown, unknown
+from lsdc.methods.schema import FORMAT, Config, Header
 from lsdc.runs.tensors import write_tensors
 from lsdc.runs.untrusted import JSON_BYTES, records
-from lsdc.training.plan import Frozen, validated
+from lsdc.training.plan import validated
 
 if TYPE_CHECKING:
     from lsdc.methods.base import Estimator
 
 Methods = Mapping[str, type["Estimator"]]
-Count = Annotated[int, Field(ge=1, le=2**40)]
-Scale = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Text = InstanceOf[str]  # pydantic's own str refuses names of files that are not UTF-8
-FORMAT = 2  # incremented by changes that older code cannot read; in format 1 the settings of LSD-C are nested
-FORMATS = (1, FORMAT)
 
 
 def write_model(model: "Estimator", path: str | os.PathLike[str]) -> None:
@@ -108,93 +101,6 @@ def as_json(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool, type(None))) else type(value).__name__
 
 
-def digest(X: Any, scale: Tensor | None = None) -> str:
-    """A fingerprint of the data: 16 characters from evenly spaced rows, as in older runs, and 32 from all of it.
-
-    Scales of single columns, which people can choose, are a part of it.
-    """
-    scales = scale.numpy().tobytes() if scale is not None and scale.ndim else b""
-    picked = np.linspace(0, X.shape[0] - 1, min(1000, X.shape[0])).astype(int)
-    some = hashlib.sha256(np.ascontiguousarray(raw(X, picked), np.float32).tobytes())
-    every = hashlib.sha256()
-    for each in (some, every):
-        each.update(scales)
-    for rows in row_chunks(X):
-        for array in _arrays(X[rows]):
-            every.update(np.ascontiguousarray(array).data)
-    return some.hexdigest()[:16] + every.hexdigest()[:32]
-
-
-def _arrays(X: Any) -> tuple[np.ndarray, ...]:
-    """Everything that decides the values of some rows, as arrays."""
-    if not sp.issparse(X):
-        return (np.asarray(X),)
-    X = X.sorted_indices()
-    return X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data
-
-
-def same_data(before: Any, now: str) -> bool:
-    """Whether two digests belong to the same data, as far as the older one can tell."""
-    return bool(before == now or (isinstance(before, str) and len(before) == 16 and now.startswith(before)))
-
-
-class Strict(Frozen):
-    """The content of a file, with strict types: nothing is converted."""
-
-    model_config = ConfigDict(strict=True)
-
-
-class Header(Strict):
-    """The JSON of a model file."""
-
-    format: Literal[1, 2]
-    method: str
-    params: dict[str, Any]
-    settings: dict[str, Any]
-    shape: list[Count]
-    n_features_in: Count
-    feature_names: list[Text]
-    words: list[Text] | None
-    history: list[Any]
-    n_clusters: Count | None = None  # found by the method, if it was not given
-    names: list[Text] | None = None
-    terms: list[list[Text]] | None = None
-
-
-class Origin(Strict):
-    """Where a run's data came from, and what it was."""
-
-    source: Text | None = None
-    image_size: int = Field(32, ge=8, le=4096)
-    column: Text | None = None
-    columns: list[Text] = Field(default_factory=list)
-    id_column: Text | None = None
-    array: Text | None = None
-    prepared: list[Scale | Annotated[list[Text], Field(min_length=1, max_length=1000)]] = Field(default_factory=list)
-    image_range: list[float] | None = Field(None, min_length=2, max_length=2)
-    encoder: Text | None = None
-    text_encoder: Text | None = None
-    encoder_settings: dict[str, Any] | None = None
-    encoder_digest: str | None = None
-    n: Count
-    shape: list[Count]
-    digest: str
-    pretext_n: Count | None = None
-    pretext_digest: str | None = None
-
-
-class Config(Strict):
-    """The config.json of a run."""
-
-    method: str
-    behaviour: PositiveInt
-    seed: int
-    settings: dict[str, Any]
-    params: dict[str, Any]
-    data: Origin
-    fingerprint: str
-
-
 def check_config(methods: Methods, path: Path, content: dict[str, Any]) -> dict[str, Any]:
     """The content of a config.json, unchanged, once all of it is validated."""
     with _named(path):
@@ -226,7 +132,7 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise error.within(path) from None
     except (RuntimeError, OverflowError) as error:
         raise InputError(f"{path}: is inconsistent ({reason(error)})") from None
 
@@ -259,10 +165,10 @@ def _unfitted(methods: Methods, file: Header | Config, shape: tuple[int, ...], n
 def _restore_data(model: "Estimator", header: Header, tensors: dict[str, Tensor]) -> None:
     """Restore what the model knows about its data: shape, scaling, names, words and labels."""
     shape, words = tuple(header.shape), header.words
-    centred = len(shape) == 1 and "offset" in tensors and tensors["offset"].ndim > 0
+    centred, scaled = (len(shape) == 1 and name in tensors and tensors[name].ndim > 0 for name in ("offset", "scale"))
     wanted = {
         "offset": torch.empty(shape, dtype=torch.float64, device="meta") if centred else torch.empty(()),
-        "scale": torch.empty(shape if len(shape) == 1 and tensors["scale"].ndim else (), device="meta"),
+        "scale": torch.empty(shape if scaled else (), device="meta"),
         "labels": torch.empty(tensors["labels"].numel(), dtype=torch.int64, device="meta"),
     }
     if words is not None:

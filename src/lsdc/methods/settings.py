@@ -11,8 +11,8 @@ from lsdc.nn.network import FITTED, auto_backbone
 from lsdc.training.plan import Frozen, Plan, validated
 
 UNFIT = {
-    "images": FITTED,
-    "vectors": ("resnet18", "vgg4", "vgg6", "ricap", "cutmix"),
+    "images": tuple(name for name in FITTED if name != "patches"),
+    "vectors": ("resnet18", "vgg4", "vgg6", "patches", "ricap", "cutmix"),
 }  # parts, by kind of data
 PRETEXT_PLAN = {"optimizer": "adam", "lr": 1e-3, "weight_decay": 0.0, "schedule": "cosine"}
 

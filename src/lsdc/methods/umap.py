@@ -62,12 +62,10 @@ class UMAPMixture(Estimator):
 
     Attributes
     ----------
-    labels_ : array (n,)
-        The cluster of each sample of X.
-    n_clusters_ : int
-        The number of clusters.
     embedding_ : array (n, n_components)
         Where UMAP placed each sample of X.
+    labels_, n_clusters_
+        As for ``LSDC``.
     """
 
     method = "umap"

@@ -85,27 +85,19 @@ class VaDE(AutoencoderEstimator):
 
     Parameters
     ----------
-    n_clusters : int
-        The number of clusters K.
-    width : float or "auto"
-        Multiplies the hidden layers of the encoder d-500-500-2000-10.
-    pretext_plan : dict or None
-        Changes to the pretraining, e.g. ``{"epochs": 20}``; the layers are trained one by one in its first half.
     epochs : int or "auto"
         Passes over the data.
-    n_init, batch_size, lr, random_state, device, n_workers
-        As for ``LSDC``.
+    n_clusters, n_init, width, pretext_plan, batch_size, lr, random_state, device, n_workers
+        As for ``DEC``.
 
     Attributes
     ----------
-    labels_ : array (n,)
-        The cluster of each sample of X.
-    n_clusters_ : int
-        The number of clusters.
     history_ : list of dict
         One record per epoch; ``rebuilt`` is the mean squared error of the reconstruction.
     network_ : Network
         The trained network and its mixture.
+    labels_, n_clusters_
+        As for ``LSDC``.
     """
 
     method = "vade"

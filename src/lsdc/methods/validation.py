@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from lsdc.data import sources
-from lsdc.data.prepare import drowned
+from lsdc.data.prepare import scale_warning
 from lsdc.errors import HealthWarning, InputError, NotNumbers, shown
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def check_vectors(model: "Estimator", X: Any, reset: bool) -> Any:
     if X.dtype.kind not in "buif":
         raise NotNumbers(f"X contains {X.dtype}; convert it to numbers first")
     sources.check_finite(X)
-    if reset and hasattr(model, "feature_names_in_") and (said := drowned(model.feature_names_in_, X)):
+    if reset and hasattr(model, "feature_names_in_") and (said := scale_warning(model.feature_names_in_, X)):
         warnings.warn(said, HealthWarning, stacklevel=5)
     return X
 

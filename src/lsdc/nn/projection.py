@@ -40,21 +40,21 @@ class Directions(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return (F.normalize(x.flatten(1) - self.origin) - self.centre) @ self.directions / self.scale
 
-    def compared(self, x: Tensor) -> Tensor:
-        """Where neighbours are looked for: the features."""
-        features: Tensor = self(x)
-        return features
-
     @torch.no_grad()
-    def fit(self, x: Tensor, origin: Tensor, seed: int) -> None:
-        """Find mean and directions of some samples; fewer samples than directions leave the last ones empty."""
+    def fit(self, x: Tensor, origin: Tensor, seed: int) -> Tensor:
+        """Find mean and directions of some samples; fewer samples than directions leave the last ones empty.
+
+        Neighbours are looked for among the features.
+        """
         self.origin.copy_(origin)
         x = F.normalize(x.flatten(1) - self.origin)
         n = min(len(x), self.directions.shape[1])
         found = PCA(n, random_state=seed % 2**32).fit(x.cpu().numpy())
         self.centre.copy_(torch.from_numpy(found.mean_))
         self.directions.zero_()[:, :n] = torch.from_numpy(found.components_.T.copy())
-        self.scale.copy_(((x - self.centre) @ self.directions).norm(dim=1).mean().clamp(min=1e-6))
+        features = (x - self.centre) @ self.directions
+        self.scale.copy_(features.norm(dim=1).mean().clamp(min=1e-6))
+        return features / self.scale
 
 
 class Topics(nn.Module):
@@ -73,21 +73,21 @@ class Topics(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return (F.normalize(F.normalize(x) @ self.directions) - self.centre) / self.scale
 
-    def compared(self, x: Tensor) -> Tensor:
-        """Where neighbours are looked for: the features."""
-        features: Tensor = self(x)
-        return features
-
     @torch.no_grad()
-    def fit(self, x: Any, origin: Tensor, seed: int) -> None:
-        """Find the directions of some documents, a sparse matrix, by their angle from zero; origin plays no part."""
+    def fit(self, x: Any, origin: Tensor, seed: int) -> Tensor:
+        """Find the directions of some documents, a sparse matrix, by their angle from zero; origin plays no part.
+
+        Neighbours are looked for among the features.
+        """
         x = normalize(x)
         n = min(*x.shape, self.directions.shape[1])
         found = TruncatedSVD(n, random_state=seed % 2**32).fit(x)
         self.directions.zero_()[:, :n] = torch.from_numpy(found.components_.T.copy())
         z = F.normalize(torch.from_numpy(found.transform(x)).to(self.directions))
         self.centre.zero_()[:n] = z.mean(0)
-        self.scale.copy_((z - z.mean(0)).norm(dim=1).mean().clamp(min=1e-6))
+        z = z - z.mean(0)
+        self.scale.copy_(z.norm(dim=1).mean().clamp(min=1e-6))
+        return z / self.scale
 
 
 class Waves(nn.Module):
@@ -111,13 +111,9 @@ class Waves(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return ((x.flatten(1) @ self.frequencies + self.phases).cos() - self.centre) / self.scale
 
-    def compared(self, x: Tensor) -> Tensor:
-        """Where neighbours are looked for: the inputs, in which distances mean most."""
-        return x.flatten(1)
-
     @torch.no_grad()
-    def fit(self, x: Tensor, origin: Tensor, seed: int) -> None:
-        """Draw waves as long as the samples are spread."""
+    def fit(self, x: Tensor, origin: Tensor, seed: int) -> Tensor:
+        """Draw waves as long as the samples are spread. Neighbours are those of the inputs: distances count there."""
         rng = torch.Generator().manual_seed(seed)
         spread = x.flatten(1).square().sum(1).mean().sqrt().clamp(min=1e-6)
         frequencies = torch.randn(self.frequencies.shape, generator=rng) / (WIDTH * spread.cpu())
@@ -128,6 +124,7 @@ class Waves(nn.Module):
         f = self(x)
         self.centre.copy_(f.mean(0))
         self.scale.copy_((f - self.centre).norm(dim=1).mean().clamp(min=1e-6))
+        return x.flatten(1)
 
 
 def projection(shape: tuple[int, ...], width: float = 1.0) -> Backbone:

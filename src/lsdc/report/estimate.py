@@ -3,6 +3,7 @@
 import time
 from typing import Any
 
+from lsdc.nn.network import FITTED
 from lsdc.training.loop import Progress
 
 CLASSIFIERS = 0.3  # a step of classifiers on features, relative to a step of a network on a batch
@@ -17,7 +18,7 @@ def planned(settings: dict[str, Any], n: int) -> dict[str, float]:
     work = {"pretext": before["epochs"] * max(1, n // before["batch_size"])} if before else {}
     if settings.get("pretext") == "none":
         work = {}
-    if graph and settings["backbone"] in ("projection", "topics"):
+    if graph and settings["backbone"] in FITTED:
         return {"starts": CLASSIFIERS * plan["epochs"], "clustering": CLASSIFIERS / 2 * plan["epochs"]}
     if graph:
         steps = CLASSIFIERS * 20 * max(10_240, min(n, 20_000)) // 512
@@ -33,34 +34,42 @@ def planned(settings: dict[str, Any], n: int) -> dict[str, float]:
 
 
 class Clock:
-    """Estimates the time left for all stages; a resumed run counts only its own work."""
+    """Estimates the time left for all stages; a resumed run counts only its own work.
+
+    The pace is that since the first report: what comes before it (a graph of all samples, K-means) happens once.
+    """
 
     def __init__(self, work: dict[str, float]) -> None:
+        self.planned = bool(work)
         self.work, self.seen = dict(work), dict[str, tuple[float, float]]()
-        self.started = time.monotonic()
+        self.started: tuple[float, float] | None = None  # when the first report came, and the work done by then
 
     def update(self, step: Progress) -> None:
         """Record where a stage is."""
         done = (step.epoch if step.record else step.epoch - 1 + step.step / max(step.steps, 1)) / max(step.epochs, 1)
-        self.work.setdefault(step.stage, float(step.epochs))
+        self.work.setdefault(step.stage, self.work.get(step.stage.rpartition("-")[0], float(step.epochs)))
         first, _ = self.seen.get(step.stage, (done if step.epoch > 1 else 0.0, 0.0))
         self.seen[step.stage] = first, done
+        if self.started is None:
+            self.started = time.monotonic(), self._own()
+
+    def _own(self) -> float:
+        return sum(self.work[stage] * (done - first) for stage, (first, done) in self.seen.items())
 
     def left(self) -> float | None:
         """Seconds left, once there is something to estimate them from."""
-        own = sum(self.work[stage] * (done - first) for stage, (first, done) in self.seen.items())
-        if own <= 0:
+        if self.started is None or (own := self._own() - self.started[1]) <= 0:
             return None
         reached = max(list(self.work).index(stage) for stage in self.seen)
         shares = [
             self.seen[stage][1] if stage in self.seen else float(i < reached) for i, stage in enumerate(self.work)
         ]
         ahead = sum(work * (1 - share) for work, share in zip(self.work.values(), shares, strict=True))
-        return ahead * (time.monotonic() - self.started) / own
+        return ahead * (time.monotonic() - self.started[0]) / own
 
     def in_words(self) -> str:
-        """The time left, for people."""
-        left = self.left()
+        """The time left, for people; nothing where later stages are not known."""
+        left = self.left() if self.planned else None
         if left is None or left < 1:
             return ""
         if left < 90:

@@ -57,7 +57,7 @@ class Names(BaseModel):
     terms: list[list[str]] = []
 
 
-class Beside(BaseModel):
+class KMeansComparison(BaseModel):
     """comparison.json: how K-means compares with the run."""
 
     agreement: float
@@ -98,7 +98,7 @@ class Facts:
     confidence: NDArray[np.float64]
     read: Read | None
     named: Names
-    beside: Beside | None
+    kmeans: KMeansComparison | None
     unassigned: int = 0
 
     @classmethod
@@ -106,13 +106,13 @@ class Facts:
         """Everything in the folder; ``config`` is its config.json, validated."""
         path = run.path
         named = _optional(path / "names.json", Names) or Names()
-        read, beside = _optional(path / "read.json", Read), _optional(path / "comparison.json", Beside)
+        read, kmeans = _optional(path / "read.json", Read), _optional(path / "comparison.json", KMeansComparison)
         ids, labels, confidence = run.read_labels()
         left = labels == UNASSIGNED
         if left.any():  # shown in the cluster the model would have chosen, which the file no longer says
             labels = np.where(left, load(path).labels_, labels)
         history = run.read_metrics()
-        return cls(path, config, history, ids, labels, confidence, read, named, beside, int(left.sum()))
+        return cls(path, config, history, ids, labels, confidence, read, named, kmeans, int(left.sum()))
 
     @property
     def title(self) -> str:

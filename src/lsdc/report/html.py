@@ -2,12 +2,14 @@
 
 import base64
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 TEMPLATES = Path(__file__).with_name("templates")
 GOLDEN = 137.508  # degrees between hues, so that no two are equal for any number of clusters
@@ -36,6 +38,18 @@ def figure(value: float) -> str:
     return "-" if np.isnan(value) else f"{value:.3f}"
 
 
+def amount(value: float) -> str:
+    """Three digits that count, without powers of ten as long as a person can read it."""
+    if not 1000 <= abs(value) < 1e7:
+        return f"{value:.3g}"
+    return f"{float(f'{value:.3g}'):,.0f}"
+
+
+def breakable(name: str) -> Markup:
+    """A name of a column that may be broken at its joints, instead of anywhere."""
+    return Markup("<wbr>").join(re.split("(?<=[_/.-])", name))
+
+
 def colour(cluster: int, n_clusters: int) -> str:
     """The custom properties from which the style mixes a cluster's colour."""
     hue, shade = colours(n_clusters)[cluster] if n_clusters <= EVEN else _golden(cluster)
@@ -62,7 +76,14 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    result.filters |= {"percent": percent, "portion": portion, "seconds": seconds, "figure": figure}
+    result.filters |= {
+        "percent": percent,
+        "portion": portion,
+        "seconds": seconds,
+        "figure": figure,
+        "amount": amount,
+        "breakable": breakable,
+    }
     result.globals["colour"] = colour
     return result
 

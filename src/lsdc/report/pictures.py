@@ -49,7 +49,9 @@ class Pictures:
 
     def addresses(self, rows: Rows) -> list[str]:
         """One data URL per image, from its file if there is one, which shows more than the network saw."""
-        originals = [image for i in rows if (image := self.seen.from_file(i, SIDE)) is not None]
+        with pool() as run:
+            read = run(lambda i: self.seen.from_file(i, SIDE), rows.tolist())
+        originals = [image for image in read if image is not None]
         if len(originals) == len(rows):
             return [_address(Image.fromarray(image)) for image in originals]
         return [_address(image) for image in self._images(rows, SIDE)]
@@ -109,9 +111,10 @@ def _small(sheet: Image.Image) -> str:
 def _address(image: Image.Image) -> str:
     """A data URL: lossless for drawings and small images, JPEG for photos."""
     image = _within(image, SIDE)
-    exact = _encoded(image, "PNG", optimize=True)
-    if len(exact) < EXACT_BYTES:
-        return _data("png", exact)
+    if len(_encoded(image, "PNG", compress_level=1)) < 4 * EXACT_BYTES:  # a tenth of the time tells photos apart
+        exact = _encoded(image, "PNG", optimize=True)
+        if len(exact) < EXACT_BYTES:
+            return _data("png", exact)
     return _data("jpeg", _encoded(image, "JPEG", quality=80))
 
 

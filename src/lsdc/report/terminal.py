@@ -95,7 +95,8 @@ class Live:
         if self.bars.disable and (last or time.monotonic() - self.said > EVERY):
             self.said = time.monotonic()
             figures += f" · {left}" if left else ""
-            self.console.print(f"{step.stage}: epoch {step.epoch}/{step.epochs} · {figures}", highlight=False)
+            said = f"{step.stage}: epoch {step.epoch}/{step.epochs} · {figures}"
+            self.console.print(Text(said), soft_wrap=True)
 
 
 def ProgressBar() -> Live:

@@ -42,7 +42,13 @@ def _course(name: str, records: list[dict[str, Any]], n_clusters: int) -> Course
         said = f"{alive[0]:.0f} of {n_clusters} clusters are alive in every epoch."
     elif alive:
         curves.append(curve("Clusters alive", range(len(alive)), alive, ends))
-    return Course(STAGES.get(name, name), len(records), [c for c in curves if c], said)
+    return Course(_title(name), len(records), [c for c in curves if c], said)
+
+
+def _title(name: str) -> str:
+    """The title of a stage; one that is done again has a number after its name."""
+    stem, _, number = name.rpartition("-")
+    return f"{STAGES[stem]}, attempt {number}" if stem in STAGES else STAGES.get(name, name)
 
 
 def _values(records: list[dict[str, Any]], key: str) -> list[float]:

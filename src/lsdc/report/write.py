@@ -45,7 +45,7 @@ def write_report(
         try:
             model = load(run.path)
         except InputError as error:
-            dataset, missing = None, str(error)
+            dataset, missing = None, error.text
     write_atomic(to or run.path / "report.html", page(facts, dataset, model, missing))
 
 
@@ -58,7 +58,10 @@ def page(facts: Facts, dataset: Dataset | None, model: Estimator | None, missing
         try:
             out = outputs(model, dataset, picked(facts.labels, facts.n_clusters), least)
         except InputError as error:
-            missing = str(error)
+            missing = error.text
+        if out is not None and facts.n_clusters > (known := out.p.shape[1]):
+            worst = facts.n_clusters - 1
+            raise InputError(f"{facts.path / 'labels.csv'}: names cluster {worst}, but the model has {known} clusters")
     return drawn(facts, dataset, inputs, out, missing)
 
 

@@ -46,6 +46,7 @@ class Run:
         self.fingerprint = ""
         self.source: dict[str, Any] = {}  # the data's origin, for config.json
         self.ids: Sequence[object] | None = None  # the names of the samples, for labels.csv
+        self.beside: Mapping[str, Sequence[str]] = {}  # columns of the data that labels.csv keeps
         self.outliers = 0.0  # the share of the samples that labels.csv leaves unassigned
         self.began: Callable[[], None] = lambda: None  # called once the run is about to start
         self._sound: set[str] = set()  # stages whose newest checkpoint is sound
@@ -63,9 +64,10 @@ class Run:
         if _is_vacant(self.path):
             return
         if not self.path.is_dir() or not is_run(self.path):
-            raise InputError(f"{self.path}: already exists and is not a run folder; choose another --out")
+            raise InputError(f"{self.path}: already exists and is not a run folder; choose another", "run")
         if not self.overwrite:
-            raise InputError(f"{self.path}: a run already exists here; use --resume, --overwrite or another --out")
+            text = f"{self.path}: a run already exists here; resume it, overwrite it, or choose another folder"
+            raise InputError(text, "resume", "overwrite", "run")
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> "Run":
@@ -103,7 +105,8 @@ class Run:
         self.bind({**settings, "data": content})
         if self.resuming:
             if self.config("fingerprint") != self.fingerprint:
-                raise InputError(f"{self.path}: started with other settings or data; use --overwrite to start over")
+                text = f"{self.path}: started with other settings or data; overwrite it to start over"
+                raise InputError(text, "overwrite")
         else:
             self._check_place()  # again, as the first check was made without the lock
             self._clear()
@@ -173,7 +176,7 @@ class Run:
         if named and any(named.terms):
             self.write_json("names.json", {"names": named.names, "terms": named.terms})
         assigned = unassigned(labels, confidence, self.outliers)
-        text = labels_csv(ids, assigned.tolist(), confidence.tolist(), more, named)
+        text = labels_csv(ids, assigned.tolist(), confidence.tolist(), more, named, self.beside)
         write_atomic(self.path / "labels.csv", text.encode())
 
     def read_labels(self) -> tuple[list[str], np.ndarray, np.ndarray]:
@@ -213,7 +216,8 @@ class Run:
         except InputError as error:
             raise Damaged(str(error)) from None
         if header.get("fingerprint") != self.fingerprint or header.get("stage") != stage:
-            raise InputError(f"{path}: belongs to a run with other settings or data; use --overwrite to start over")
+            text = f"{path}: belongs to a run with other settings or data; overwrite that run to start over"
+            raise InputError(text, "overwrite")
         return checkpoint
 
     def keep(self, stage: str, checkpoint: Checkpoint) -> None:

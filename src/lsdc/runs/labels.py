@@ -22,8 +22,9 @@ def labels_csv(
     confidence: Iterable[float],
     more: Mapping[str, Iterable[object]] | None = None,
     named: Names | None = None,
+    beside: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """The text of a labels file; ``more`` are further columns by name, in order.
+    """The text of a labels file; ``more`` are further columns by name, in order, and ``beside`` those of the data.
 
     Where clusters have terms, the first further column has their names.
     """
@@ -31,6 +32,8 @@ def labels_csv(
     if named and any(named.terms):
         columns["name"] = ["" if c == UNASSIGNED else named.names[c] for c in labels]
     columns |= more or {}
+    for name, values in (beside or {}).items():
+        columns[f"{name} (data)" if name in (*COLUMNS, *columns) else name] = values
     rows = zip(map(cell, ids), map(int, labels), map(float, confidence), *columns.values(), strict=True)
     text = (",".join([name, *map(_written, values)]) for name, *values in rows)
     return "\n".join([",".join((*COLUMNS, *map(cell, columns))), *text, ""])
@@ -52,14 +55,14 @@ def read_labels(path: Path, config: dict[str, Any]) -> tuple[list[str], np.ndarr
     except InputError:
         raise
     except FileNotFoundError:
-        raise InputError(
-            f"{path}: does not exist; the run has not finished (continue it with lsdc fit ... --resume)"
-        ) from None
+        raise InputError(f"{path}: does not exist; the run has not finished; resume it", "resume") from None
     except (KeyError, ValueError, TypeError, OverflowError, csv.Error):
         raise InputError(f"{path}: not a labels file (it should have the columns {', '.join(COLUMNS)})") from None
     n = config["data"].get("n", len(rows)) if isinstance(config.get("data"), dict) else len(rows)
     if not rows or len(rows) != n:
         raise InputError(f"{path}: has {len(rows)} rows, but the run has {n} samples")
-    if clusters.min() < UNASSIGNED or clusters.max() >= len(rows) or not ((confidence >= 0) & (confidence <= 1)).all():
+    asked = config["params"].get("n_clusters") if isinstance(config.get("params"), dict) else None
+    most = asked if isinstance(asked, int) else len(rows)
+    if clusters.min() < UNASSIGNED or clusters.max() >= most or not ((confidence >= 0) & (confidence <= 1)).all():
         raise InputError(f"{path}: contains invalid clusters or confidences")
     return ids, clusters, confidence

@@ -177,7 +177,7 @@ class Stage:
         keeper, name = self.context.keeper, self.objective.name
         kept = keeper.restore(name) if keeper else []
         if parallel.is_member():
-            kept = [Checkpoint.from_bytes(c)[0] for c in parallel.say_all([c.to_bytes({}) for c in kept])]
+            kept = [Checkpoint.from_bytes(c)[0] for c in parallel.broadcast_all([c.to_bytes({}) for c in kept])]
         for checkpoint in reversed(kept):
             self.load(checkpoint)
             self.sound = checkpoint.copy() if checkpoint.sound else self.sound
@@ -199,9 +199,9 @@ class Stage:
         self.saved = time.monotonic()
 
     def keep_if_time(self) -> None:
-        """Write the state if that was long ago. The first process alone does it, so it must not part from the others.
+        """Write the state if the last time was long ago. Only the first process does, so it must not fail here alone.
 
-        A loss that is not finite stays unread, for all of them to find.
+        A loss that is not finite stays unread, for all processes to find.
         """
         keeper = self.context.keeper
         if keeper and time.monotonic() - self.saved > keeper.interval and self.first_infinite() is None:

@@ -1,11 +1,11 @@
 """Pretrained networks that turn images or texts into vectors; to add a kind, write a class and enter it here."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lsdc.data.encoders.base import SETTINGS, Encoder, checked
+from lsdc.data.encoders.base import Encoder, checked
 from lsdc.data.encoders.function import Function, TextFunction
 from lsdc.data.encoders.huggingface import HuggingFace, SentenceTransformers
 from lsdc.data.encoders.onnx import Onnx
@@ -29,8 +29,8 @@ def encoder_of(given: Any, takes: str, settings: Mapping[str, Any]) -> Encoder:
     if kind not in ENCODERS:
         raise unknown("kind of encoder", kind, ENCODERS)
     if ENCODERS[kind].takes != takes:
-        option = "--encoder" if ENCODERS[kind].takes == "images" else "--text-encoder"
-        raise InputError(f"{given}: {kind} encodes {ENCODERS[kind].takes}, not {takes} ({option})")
+        right = "encoder" if ENCODERS[kind].takes == "images" else "text_encoder"
+        raise InputError(f"{given}: {kind} encodes {ENCODERS[kind].takes}, not {takes}", right)
     return ENCODERS[kind](name, settings)
 
 
@@ -44,17 +44,4 @@ def _kind(given: str, takes: str) -> tuple[str, str]:
     return ("wordllama" if given == "wordllama" else "sentence-transformers"), given
 
 
-def settings_of(words: Sequence[str]) -> dict[str, Any]:
-    """An encoder's settings from the command line, ``size=224`` or ``mean=0.5,0.5,0.5``."""
-    found: dict[str, Any] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals:
-            raise InputError(f"--encoder-set {word!r}: write it as KEY=VALUE, e.g. size=224")
-        if name not in SETTINGS:
-            raise unknown("encoder setting", name, SETTINGS)
-        found[name] = value
-    return checked(found)
-
-
-__all__ = ["ENCODERS", "Encoder", "encoder_of", "settings_of"]
+__all__ = ["ENCODERS", "Encoder", "checked", "encoder_of"]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lsdc.errors import InputError, shown, unknown
+from lsdc.errors import InputError, Note, shown, unknown
 
 SIZE = 224
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # mean and deviation of pixels from 0 to 1
@@ -117,9 +117,8 @@ class ImageEncoder(Encoder):
         scale = f"mean {_shown(self.mean)}, deviation {_shown(self.std)}"
         self.notes += (f"encoder {self.name}: images of {self.size} x {self.size}, {scale}",)
         if wanting:
-            self.notes += (
-                f"{where} does not say {' and '.join(wanting)}: using the usual (change it with --encoder-set)",
-            )
+            text = f"{where} does not say {' and '.join(wanting)}: using the usual"
+            self.notes += (Note(text, "encoder_settings"),)
 
     def normalised(self, batch: np.ndarray) -> np.ndarray:
         """A batch as (n, 3, h, w), scaled as the network expects it."""

@@ -96,8 +96,9 @@ def hub_folder(encoder: Encoder, package: str) -> Path:
         offline = bool(os.environ.get(OFFLINE))
         return Path(snapshot_download(str(encoder.name), allow_patterns=list(FILES), local_files_only=offline))
     except Exception as error:  # from the network, the hub or the name
+        why = reason(error).partition(". ")[0]
         raise InputError(
-            f"{encoder.name}: no such folder, and not available from the Hugging Face hub ({reason(error)}); "
+            f"{encoder.name}: no such folder, and not available from the Hugging Face hub ({why}); "
             "download it on a machine with internet access and give its folder"
         ) from None
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from lsdc.data.dataset import listed
 from lsdc.data.encoders.base import ImageEncoder, digest_files, from_json, known
-from lsdc.errors import InputError, reason
+from lsdc.errors import InputError, Note, reason
 
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
 FEATURES = ("image_embeds", "pooler_output", "embeddings", "features")  # preferred outputs, if there are several
@@ -23,7 +23,7 @@ class Onnx(ImageEncoder):
         self.name = str(Path(self.name).expanduser().resolve())
         path = Path(self.name)
         if not path.is_file():
-            raise InputError(f"{path}: no such file; give the path of the encoder with --encoder")
+            raise InputError(f"{path}: no such file; give the path of the encoder", "encoder")
         try:
             import onnxruntime
         except ImportError:
@@ -86,7 +86,7 @@ class Onnx(ImageEncoder):
             raise InputError(f"{self.name}: has no output {wanted!r}; it has {listed(names)}")
         chosen = wanted or next((name for name in FEATURES if name in names), names[0])
         if len(names) > 1 and not wanted:
-            self.notes += (f"using output {chosen} of {listed(names)} (choose another with --encoder-set output=NAME)",)
+            self.notes += (Note(f"using output {chosen} of {listed(names)}", "encoder_settings"),)
         return str(chosen)
 
     def encode(self, batch: np.ndarray) -> np.ndarray:

@@ -169,7 +169,7 @@ export function mapView(view) {
 
   async function load() {
     const { map, clusters, outliers } = store.state;
-    wait.textContent = map.is === "missing" ? `There is no map: ${map.why}.` : "The map is being drawn; this takes a while the first time. You can go on in the clusters meanwhile.";
+    wait.textContent = map.is === "missing" ? `There is no map: ${map.why}.` : "The map is being drawn; this takes a while the first time. Meanwhile you can work in the clusters.";
     area.hidden = map.is !== "ready";
     if (map.is !== "ready") { area.before(wait); legend.replaceChildren(); return; }
     wait.remove();
