@@ -56,7 +56,8 @@ MEMORY = "not enough memory; try a smaller batch_size, width or pool (--set)"
 
 
 def _terminate(number: int, frame: Any) -> None:
-    raise Terminated
+    if not isinstance(sys.exception(), PeerLost):  # then torchrun is ending a job whose end is being reported already
+        raise Terminated
 
 
 def main(words: list[str] | None = None) -> None:
