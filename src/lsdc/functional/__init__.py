@@ -38,6 +38,7 @@ from lsdc.functional.losses import (
     rampup,
 )
 from lsdc.functional.neighbours import components, nearest, nearest_among
+from lsdc.functional.rearrangement import rearranged
 from lsdc.functional.similarity import SCORES, SIMILARITIES, closest, cosine, knn, l2, sne
 from lsdc.functional.vade import (
     Mixture,
@@ -96,6 +97,7 @@ __all__ = [
     "positive_weight",
     "prior_divergence",
     "rampup",
+    "rearranged",
     "reparameterise",
     "responsibilities",
     "ricap",

@@ -36,17 +36,23 @@ def pair_likelihood(p: Tensor, q: Tensor, mean: Tensor, power: float | Tensor = 
 
 
 @torch.no_grad()
-def graph_information(neighbours: Tensor, labels: Tensor, n_clusters: int, steps: int = 1) -> Tensor:
-    """The mutual information between the clusters at both ends of a random walk, in nats: H(c) - H(c | c').
-
-    How well clusters explain the graph: high if walks stay in their cluster and there are many clusters to stay in.
-    """
+def walk_joint(neighbours: Tensor, labels: Tensor, n_clusters: int, steps: int = 1) -> Tensor:
+    """How often random walks begin in one cluster and end in another (K, K), both ways alike; all of it sums to 1."""
     start = torch.nn.functional.one_hot(labels, n_clusters).double()
     end = start
     for _ in range(steps):  # the share of walks that are in each cluster by now
         end = sum((end[column] for column in neighbours.T), torch.zeros_like(end)) / neighbours.shape[1]
     joint = start.T @ end / len(labels)
-    joint = (joint + joint.T) / 2
+    return (joint + joint.T) / 2
+
+
+@torch.no_grad()
+def graph_information(neighbours: Tensor, labels: Tensor, n_clusters: int, steps: int = 1) -> Tensor:
+    """The mutual information between the clusters at both ends of a random walk, in nats: H(c) - H(c | c').
+
+    How well clusters explain the graph: high if walks stay in their cluster and there are many clusters to stay in.
+    """
+    joint = walk_joint(neighbours, labels, n_clusters, steps)
     of_one: Tensor = torch.special.entr(joint.sum(1)).sum()
     of_two: Tensor = torch.special.entr(joint).sum()
     return 2 * of_one - of_two

@@ -22,6 +22,7 @@ from lsdc.methods.graph import (
     Fixed,
     Pairs,
     agreed,
+    rearrange,
     sample,
     starts,
 )
@@ -187,7 +188,7 @@ def fit_images(network: Network, views: Views, data: Data, settings: Any, contex
         stage = NetworkTraining(encoder, start.clone(), found.bias.detach(), found.best, settings, suffix)
         records = train(stage, stage.data, settings.plan, context, stage.prepare)
         again, fixed, axes, more = encoder.classify(f"choice{suffix}")
-        again, last = encoder.trained(f"agreement{suffix}", agreed(again, fixed), fixed)
+        again, last = encoder.trained(f"agreement{suffix}", rearrange(agreed(again, fixed), fixed), fixed)
         encoder.fold(again, axes)
         tries.append((records + more + last, deepcopy(network.state_dict()), encoder.labels()))
     tries.append(tries.pop(most_typical([labels for _, _, labels in tries])))  # its records come last

@@ -265,7 +265,7 @@ class LSDC(DeepEstimator):
     """
 
     method = "lsdc"
-    behaviour = 3
+    behaviour = 4
     settings = Settings
     objective = LSDCLoss
     parts: ClassVar = {
