@@ -56,6 +56,11 @@ VARIANTS: dict[str, Variant] = {
     "none": _ablated("no composition", composition="none"),
     "no-mse": _ablated("without the MSE term", consistency=0.0),
     "two-layer": _ablated("non-linear classifier", head="two-layer"),
+    "no-balance": _ablated("without the entropy term (ours)", balance=0.0),
+    "restarts": _ablated("most confident of three starts (ours)", n_init=3),
+    "graph": Variant(
+        "pairs from the graph of all samples (ours)", changes={"neighbours": "graph", "epochs": "auto"}, images_only=True
+    ),
     "kmeans-rotnet": Variant(
         "K-means on RotNet", "kmeans", changes={"pretext": "rotnet"}, on="pretext", images_only=True
     ),
@@ -117,7 +122,7 @@ TABLES: dict[str, Table] = {
     "ablation-extra": Table(
         "Additional ablation studies (the paper's supplementary, table 2)",
         ("cifar10", "cifar100-20"),
-        ("kmeans-rotnet", "knn", "no-mse", "two-layer"),
+        ("kmeans-rotnet", "knn", "no-mse", "two-layer", "no-balance", "restarts", "graph"),
         {
             "cifar10": {"kmeans-rotnet": "14.3", "knn": "81.7", "no-mse": "80.2", "two-layer": "82.0"},
             "cifar100-20": {"kmeans-rotnet": "9.1", "knn": "40.5", "no-mse": "39.2", "two-layer": "38.6"},

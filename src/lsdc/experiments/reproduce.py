@@ -11,7 +11,7 @@ from lsdc.experiments import results
 from lsdc.experiments.engine import Place, State, Watch, run_table
 from lsdc.experiments.job import Job, Source, inputs_of
 from lsdc.experiments.paper import TABLES, VARIANTS, belongs, changes, check_datasets, columns, published
-from lsdc.experiments.recipes import SCALES, merged, recipe
+from lsdc.experiments.recipes import SCALES, ablation, merged, recipe
 from lsdc.experiments.table import SCORED, Row, noted, summarise, write
 
 Abouts = Mapping[str, dict[str, Any]]  # what is known of each data set (``results.data_facts``)
@@ -43,9 +43,13 @@ def job(about: dict[str, Any], dataset: str, variant: str, scale: str, seed: int
 
 def _params(about: dict[str, Any], dataset: str, variant: str, scale: str, samples: int | None) -> dict[str, Any]:
     """LSD-C's recipe for a data set, with a variant's changes."""
-    params = merged(recipe(scale, dataset, tuple(about["shape"])), changes(variant, dataset, scale))
+    params = recipe(scale, dataset, tuple(about["shape"]))
     if samples and scale == "cpu":  # the recipe's epochs are for the whole set; a part gets enough steps instead
         params["epochs"] = "auto"
+    if VARIANTS[variant].images_only and scale == "cpu":
+        params |= ablation(dataset, about["n"])
+    params = merged(params, changes(variant, dataset, scale))
+    if samples and scale == "cpu":
         params["pretext_plan"] = {k: v for k, v in params.get("pretext_plan", {}).items() if k != "epochs"}
     return params
 
