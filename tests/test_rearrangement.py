@@ -42,7 +42,8 @@ def test_there_is_nothing_to_move_between_two_clusters(groups, n_clusters):
 def test_empty_clusters_do_no_harm(groups):
     truth, neighbours = groups
     found = rearranged(neighbours, truth.clamp(max=3), 7, steps=3, price=0.2)
-    assert found.min() >= 0 and found.max() < 7
+    assert found.min() >= 0
+    assert found.max() < 7
     before, after = (graph_information(neighbours, labels, 7, 3) for labels in (truth.clamp(max=3), found))
     assert after > before  # the two that share a cluster are parted, into one that was empty
 

@@ -59,7 +59,9 @@ VARIANTS: dict[str, Variant] = {
     "no-balance": _ablated("without the entropy term (ours)", balance=0.0),
     "restarts": _ablated("most confident of three starts (ours)", n_init=3),
     "graph": Variant(
-        "pairs from the graph of all samples (ours)", changes={"neighbours": "graph", "epochs": "auto"}, images_only=True
+        "pairs from the graph of all samples (ours)",
+        changes={"neighbours": "graph", "epochs": "auto"},
+        images_only=True,
     ),
     "kmeans-rotnet": Variant(
         "K-means on RotNet", "kmeans", changes={"pretext": "rotnet"}, on="pretext", images_only=True
