@@ -34,6 +34,7 @@ from lsdc.nn.backbone import Backbone
 from lsdc.nn.heads import HEADS
 from lsdc.nn.memory import Memory
 from lsdc.nn.network import BACKBONES, FITTED, Network
+from lsdc.nn.norm import frozen_statistics
 from lsdc.nn.projection import FEW_FEATURES, N_DIRECTIONS
 from lsdc.parallel import gather, own
 from lsdc.training.health import Record, examine
@@ -123,8 +124,9 @@ class LSDCLoss(DeepObjective):
         f = gather(f.detach(), n)
         A = self.label(f if self.settings.space == "features" else gather(logits.detach(), n), batch)
         (x1, x2), sigma, w = self.composed((x1, x2), batch)
-        p1 = net(x1).p
-        p2 = net(x2).p if self.settings.consistency else p1
+        with frozen_statistics(net):  # evaluation will see plain samples only (decision 85)
+            p1 = net(x1).p
+            p2 = net(x2).p if self.settings.consistency else p1
         p, p1, p2 = gather(p, n), gather(p1, n), gather(p2, n)
         Y = mix_targets(A, sigma, w)
         pair = pair_loss(p, p1, Y, positive_weight(Y, self.settings.n_clusters) if self.settings.weighted else 1.0)
