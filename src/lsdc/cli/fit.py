@@ -255,15 +255,14 @@ def _finish(run: "Run", dataset: "Dataset", model: Any, asked: bool) -> None:
 
 def _result(run: "Run", dataset: "Dataset", model: Any) -> dict[str, Any]:
     """The result of a fit, for programs."""
-    from lsdc.metrics import cluster_sizes, score
+    from lsdc.metrics import CONFIDENT, cluster_sizes, score
 
     _, labels, confidence = run.read_labels()
     found: dict[str, Any] = {"run": str(run.path), "method": model.method, "seed": model.seed_, "n": len(labels)}
     found |= {"n_clusters": model.n_clusters_, "sizes": cluster_sizes(labels, model.n_clusters_).tolist()}
-    found |= {"unassigned": int((labels < 0).sum()), "confident_share": float((confidence > 0.9).mean())}
+    found |= {"unassigned": int((labels < 0).sum()), "confident_share": float((confidence > CONFIDENT).mean())}
     if dataset.y is not None:
-        scores = score(dataset.y, labels, confidence)._asdict()
-        found["scores"] = {name: None if value != value else value for name, value in scores.items()}
+        found["scores"] = score(dataset.y, labels, confidence).as_json()
     return found
 
 

@@ -107,7 +107,7 @@ def evaluate(
         from lsdc.data.truth import folders_of, read_labels
         from lsdc.experiments.baselines import kmeans_rows
         from lsdc.methods import read_config
-        from lsdc.metrics import cluster_sizes, score
+        from lsdc.metrics import CONFIDENT, cluster_sizes, score
         from lsdc.report.terminal import scores_table, sizes_table
         from lsdc.runs.folder import Run
 
@@ -131,14 +131,8 @@ def evaluate(
         raise InputError(f"{source['source']}: {len(y)} labels, but the run has {len(assigned)} samples")
     if y is None:
         if as_json:
-            print(
-                json.dumps(
-                    {
-                        "sizes": cluster_sizes(assigned, n_clusters).tolist(),
-                        "confident_share": float((confidence > 0.9).mean()),
-                    }
-                )
-            )
+            sizes, confident = cluster_sizes(assigned, n_clusters), float((confidence > CONFIDENT).mean())
+            print(json.dumps({"sizes": sizes.tolist(), "confident_share": confident}))
             return
         out.print(sizes_table(assigned, confidence, n_clusters))
         line(err, "no labels to compare with; give them with --labels FILE or --labels-from-folders")
@@ -148,8 +142,7 @@ def evaluate(
     rows = kmeans_rows(dataset, y, folder) if baselines and dataset else {}
     rows[config["method"]] = score(y, assigned, confidence)
     if as_json:
-        figures = {name: {k: None if v != v else v for k, v in row._asdict().items()} for name, row in rows.items()}
-        print(json.dumps(figures))
+        print(json.dumps({name: row.as_json() for name, row in rows.items()}))
         return
     out.print(scores_table(rows, f"{source.get('source', run)}, {len(y):,} samples, {n_clusters} clusters"))
     say_next(run, "predict", run, source.get("source", "NEW_DATA"))

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lsdc.data.seen import Seen
+from lsdc.methods.layout import plane
 from lsdc.report.apart import excerpt
 from lsdc.report.facts import Facts
-from lsdc.report.layout import plane
 from lsdc.report.outputs import Outputs
 from lsdc.report.pictures import Pictures
 

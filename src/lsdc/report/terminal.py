@@ -13,7 +13,7 @@ from rich.text import Text
 
 from lsdc.errors import printable
 from lsdc.methods.choosing import Suggestion
-from lsdc.metrics import UNASSIGNED, Scores, cluster_sizes
+from lsdc.metrics import CONFIDENT, UNASSIGNED, Scores, cluster_sizes
 from lsdc.report.estimate import Clock
 from lsdc.training.loop import Progress as Step
 
@@ -193,7 +193,7 @@ def sizes_table(
     shown = np.argsort(-cluster_sizes(labels, n_clusters), kind="stable")[:MOST_ROWS].tolist()
     for cluster in sorted(shown) + [UNASSIGNED] * bool((labels == UNASSIGNED).any()):
         mine = confidence[labels == cluster]
-        mean, sure = (f"{mine.mean():.2f}", f"{(mine > 0.9).mean():.0%}") if len(mine) else ("-", "-")
+        mean, sure = (f"{mine.mean():.2f}", f"{(mine > CONFIDENT).mean():.0%}") if len(mine) else ("-", "-")
         number = "unassigned" if cluster == UNASSIGNED else str(cluster)
         called = [] if names is None else [Text("" if cluster == UNASSIGNED else printable(names[cluster]))]
         table.add_row(number, f"{len(mine):,}", f"{len(mine) / max(len(labels), 1):.1%}", mean, sure, *called)
