@@ -11,9 +11,9 @@ import torch
 from lsdc import HealthWarning, KMeans, load
 from lsdc.data.dataset import kept, recalled
 from lsdc.data.files import open_data
+from lsdc.data.number_formats import as_numbers
 from lsdc.data.sources import Data
 from lsdc.data.summary import about_reading
-from lsdc.data.written import as_numbers
 from lsdc.errors import InputError
 from lsdc.metrics import clustering_accuracy
 from test_cli import inside, refused

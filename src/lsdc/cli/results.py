@@ -73,7 +73,7 @@ def predict(
     say_reading(dataset, context)
     found = best_two(p)
     ids, beside = dataset.ids or range(len(p)), dataset.beside
-    text = labels_csv(ids, found.labels.tolist(), found.confidence.tolist(), found.more(), model._names, beside)
+    text = labels_csv(ids, found.labels.tolist(), found.confidence.tolist(), found.runner_up(), model._names, beside)
     if out_ is None or str(out_) == "-":
         sys.stdout.write(text.encode(errors="backslashreplace").decode())
         return
@@ -104,7 +104,7 @@ def evaluate(
 ) -> None:
     """Show how good a run's clusters are: scores if there are labels, otherwise sizes and confidence."""
     with importing():
-        from lsdc.data.truth import folders_of, read_labels
+        from lsdc.data.truth import folders_of, read_true_labels
         from lsdc.experiments.baselines import kmeans_rows
         from lsdc.methods import read_config
         from lsdc.metrics import CONFIDENT, cluster_sizes, score
@@ -121,7 +121,7 @@ def evaluate(
     dataset = _data_of(config, data_root) if baselines or not given else None
     y = dataset.y if dataset else None
     if labels:
-        y, said = read_labels(labels, ids, source.get("id_column"))
+        y, said = read_true_labels(labels, ids, source.get("id_column"))
         for note in said:
             line(err, note)
     if labels_from_folders:

@@ -53,7 +53,7 @@ def refine_run(
             os.replace(new.path / NAME, new.path / "edits.previous.jsonl")
         better = refined(model, dataset, given, epochs, Context(seed, torch.device("cpu"), 0, new, monitor))
         found = best_two(better.predict_proba(dataset))
-        new.write_labels(ids, found.labels, found.confidence, found.more())
+        new.write_labels(ids, found.labels, found.confidence, found.runner_up())
         better.save(new.path / "model.safetensors")
         carry_over(new, given, better.labels_)
     moved, wanted = given.moved.numpy(), given.labels.numpy()

@@ -18,7 +18,7 @@ from lsdc.report.estimate import Clock
 from lsdc.training.loop import Progress as Step
 
 MOST_ROWS = 30  # of a table of clusters
-EVERY = 10.0  # seconds between lines where the output is not a terminal
+REPORT_EVERY = 10.0  # seconds between lines where the output is not a terminal
 
 
 def figures_of(record: dict[str, Any]) -> str:
@@ -92,7 +92,7 @@ class Live:
             return
         figures, last = figures_of(step.record), step.epoch == step.epochs
         self.bars.update(task, completed=step.epoch, epoch=step.epoch, figures=figures, left="" if last else left)
-        if self.bars.disable and (last or time.monotonic() - self.said > EVERY):
+        if self.bars.disable and (last or time.monotonic() - self.said > REPORT_EVERY):
             self.said = time.monotonic()
             figures += f" · {left}" if left else ""
             said = f"{step.stage}: epoch {step.epoch}/{step.epochs} · {figures}"
@@ -146,7 +146,7 @@ class Board:
         figures = f"{step.stage} · {figures_of(step.record)}" if step.record else step.stage
         epoch = step.epoch if step.record else step.epoch - 1
         self.bars.update(self.tasks[name], completed=epoch, total=max(step.epochs, 1), figures=figures)
-        if step.record and time.monotonic() - self.said.get(name, 0.0) > 6 * EVERY:
+        if step.record and time.monotonic() - self.said.get(name, 0.0) > 6 * REPORT_EVERY:
             self.said[name] = time.monotonic()
             self.say(name, f"epoch {step.epoch}/{step.epochs} · {figures}")
 
