@@ -110,7 +110,7 @@ def fit(
     with importing():
         from lsdc import parallel
         from lsdc.cli.parameters import chosen, complete, resumed
-        from lsdc.data.dataset import Reading, kept, recalled
+        from lsdc.data.dataset import Reading, from_config, to_config
         from lsdc.data.files import open_data
         from lsdc.methods import METHODS
         from lsdc.report.terminal import Live
@@ -124,7 +124,7 @@ def fit(
     if stored:
         if method_ not in (None, method):
             raise InputError(f"{folder}: started with --method {method}, not {method_}; choose another --out")
-        how = recalled(stored["data"])
+        how = from_config(stored["data"])
     how = reading(how, encoder=encoder, text_encoder=text_encoder)
     if encoder_set:
         how = replace(how, encoder_settings=encoder_settings(encoder_set))
@@ -136,7 +136,7 @@ def fit(
         model = METHODS[method](**{**params, **({"device": device} if device else {})})
     except TypeError:
         raise InputError(f"{folder / 'config.json'}: has parameters that {method} does not know") from None
-    run.source = {"source": data, **kept(how, dataset)}
+    run.source = {"source": data, **to_config(how, dataset)}
     run.ids, run.interval, run.outliers, run.beside = dataset.ids, save_every, outliers, dataset.beside
     name = dataset.title or dataset.name
     wanted = f"{params['n_clusters']} clusters" if isinstance(params["n_clusters"], int) else "clusters to be counted"

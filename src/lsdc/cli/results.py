@@ -48,7 +48,7 @@ def predict(
     """Label new DATA with a run's model: id, cluster, confidence. The run's encoder is used unless it has moved."""
     with importing():
         from lsdc import parallel
-        from lsdc.data.dataset import recalled
+        from lsdc.data.dataset import from_config
         from lsdc.data.files import open_data
         from lsdc.methods import load, read_config
         from lsdc.methods.assignment import best_two
@@ -56,7 +56,7 @@ def predict(
         from lsdc.runs.folder import Run
         from lsdc.runs.labels import labels_csv
 
-    known = recalled(read_config(Run.open(run))["data"])
+    known = from_config(read_config(Run.open(run))["data"])
     if out_ is not None:
         check_output(out_, run, data)
     known = replace(known, matched=True) if columns is None else replace(known, id_column=None)
@@ -189,14 +189,14 @@ def data_or_why(config: dict[str, Any], data_root: Path | None) -> "tuple[Datase
 
 def _data_of(config: dict[str, Any], data_root: Path | None) -> "Dataset | None":
     """The data a run was fitted on, if it came from a file or is built in."""
-    from lsdc.data.dataset import recalled
+    from lsdc.data.dataset import from_config
     from lsdc.data.files import open_data
 
     source = config["data"]
     if "source" not in source:
         return None
     with ReadingBar(err) as bar:
-        return open_data(str(source["source"]), root_of(data_root), bar, **vars(recalled(source)))
+        return open_data(str(source["source"]), root_of(data_root), bar, **vars(from_config(source)))
 
 
 def _changed(dataset: "Dataset", config: dict[str, Any]) -> str:

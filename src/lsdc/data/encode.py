@@ -106,7 +106,7 @@ def _features(samples: Samples, encoder: Encoder, watch: Watch) -> Rows:
     allocator.keep_freed_memory()
     if samples.n <= FEW or not encoder.digest:
         return cache.computed(samples.n, compute, PART)
-    return cache.kept(cache.key("features", encoder.digest, samples.digest), samples.n, compute, PART)
+    return cache.cached(cache.key("features", encoder.digest, samples.digest), samples.n, compute, PART)
 
 
 def _samples(X: Any, span: Range | None) -> Samples:

@@ -55,7 +55,7 @@ class Photos:
         part = max(1, min(1024, PART // (size * size * 3)))
         if len(self) <= FEW:
             return cache.computed(len(self), compute, part)
-        return cache.kept(cache.key("pixels", str(size), self.digest), len(self), compute, part)
+        return cache.cached(cache.key("pixels", str(size), self.digest), len(self), compute, part)
 
     @property
     def digest(self) -> str:

@@ -141,7 +141,7 @@ class Job:
         run, settings = sharing.SharingRun(self.folder(out)), results.settings_of(model, data)
         resume = results.is_interrupted(run, model, settings, data)
         run.overwrite = not resume  # outdated files there are of no use
-        X = dataset if self.on != "directions" else directions(dataset.X, self.seed)
+        X = dataset if self.on != "directions" else lsa(dataset.X, self.seed)
         spent, said = measure.timed(model, X, run, resume, monitor)
         history = measure.curves(model)
         if self.on == "pretext":
@@ -173,7 +173,7 @@ class Job:
         return model, measure.Spent(time.perf_counter() - wall, time.process_time() - cpu)
 
 
-def directions(X: Any, seed: int) -> np.ndarray:
+def lsa(X: Any, seed: int) -> np.ndarray:
     """Samples by their angle in the inputs' 20 leading singular directions: latent semantic analysis."""
     x = flat(Data(X, spec_of(X)))
     found = TruncatedSVD(min(N_LEADING, *x.shape), random_state=derive(seed, "directions") % 2**32).fit(x)

@@ -85,7 +85,7 @@ def _cut(f: np.ndarray) -> np.ndarray:
     return part if 0 < part.sum() < n else np.arange(n) >= n // 2
 
 
-def kept(folder: Path, model: str, n: int) -> Places | None:
+def stored_layout(folder: Path, model: str, n: int) -> Places | None:
     """The stored layout, if it belongs to this model."""
     try:
         tensors, header = read_tensors(folder / NAME)
@@ -96,7 +96,7 @@ def kept(folder: Path, model: str, n: int) -> Places | None:
     return Places(f.float().numpy(), places.float().numpy()) if fits else None
 
 
-def keep(folder: Path, model: str, places: Places) -> None:
+def store_layout(folder: Path, model: str, places: Places) -> None:
     """Store the layout for next time; a full disk is only a warning."""
     tensors = {name: torch.from_numpy(np.ascontiguousarray(part)) for name, part in places._asdict().items()}
     try:

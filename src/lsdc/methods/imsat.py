@@ -83,14 +83,14 @@ class IMSAT(DeepEstimator):
 
     def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
         head = nn.Linear(backbone.n_features, settings.n_clusters)
-        start(head, 1e-4)  # undecided at first
+        small_weights(head, 1e-4)  # undecided at first
         if settings.backbone == "mlp-norm":
             for layer in (m for m in backbone.modules() if isinstance(m, nn.Linear)):
-                start(layer, 0.1)  # quick to move under batch norm
+                small_weights(layer, 0.1)  # quick to move under batch norm
         return Network(backbone, head)
 
 
-def start(layer: nn.Linear, scale: float) -> None:
+def small_weights(layer: nn.Linear, scale: float) -> None:
     """Weights as small as in the authors' code."""
     nn.init.normal_(layer.weight, std=scale / layer.in_features**0.5)
     nn.init.zeros_(layer.bias)

@@ -188,7 +188,7 @@ def retries_of(facts: Facts) -> list[str]:
     return [f"{stage}: {why}" for stage, record in stages.items() for why in record.get("retries", ())]
 
 
-def settings_of(config: dict[str, Any]) -> list[tuple[str, str]]:
+def settings_rows(config: dict[str, Any]) -> list[tuple[str, str]]:
     """Method, seed, parameters and resolved settings, one line each."""
     rows = [("method", str(config["method"])), ("seed", str(config["seed"]))]
     return rows + [(name, _shown(value)) for name, value in _flat(config["settings"])]

@@ -11,7 +11,7 @@ from lsdc.errors import InputError
 from lsdc.methods import load
 from lsdc.methods.base import Estimator
 from lsdc.report.cards import Cards, each_of
-from lsdc.report.facts import Facts, retries_of, settings_of, warnings_of
+from lsdc.report.facts import Facts, retries_of, settings_rows, warnings_of
 from lsdc.report.html import colours, rendered
 from lsdc.report.map import draw_map
 from lsdc.report.matrix import LARGEST
@@ -83,7 +83,7 @@ def drawn(facts: Facts, dataset: Dataset | None, inputs: Inputs | None, out: Out
         facts=facts,
         warnings=warnings_of(facts),
         retries=retries_of(facts),
-        settings=settings_of(facts.config),
+        settings=settings_rows(facts.config),
         cards=cards,
         others=others,
         reach=max((abs(f.deviations) for card in cards for f in card.apart), default=0.0) or 1.0,
