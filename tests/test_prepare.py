@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from lsdc import HealthWarning, KMeans, load
-from lsdc.data.dataset import from_config, to_config
 from lsdc.data.files import open_data
 from lsdc.data.number_formats import as_numbers
+from lsdc.data.reading import from_config, to_config
 from lsdc.data.sources import Data
 from lsdc.data.summary import about_reading
 from lsdc.errors import InputError

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from PIL import Image
 
-from lsdc.data.dataset import Columns, Dataset
+from lsdc.data.reading import Columns, Dataset
 from lsdc.methods.layout import plane
 from lsdc.metrics import clustering_accuracy
 from lsdc.report.apart import excerpt, set_apart, words_of

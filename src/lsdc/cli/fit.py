@@ -110,8 +110,8 @@ def fit(
     with importing():
         from lsdc import parallel
         from lsdc.cli.parameters import chosen, complete, resumed
-        from lsdc.data.dataset import Reading, from_config, to_config
         from lsdc.data.files import open_data
+        from lsdc.data.reading import Reading, from_config, to_config
         from lsdc.methods import METHODS
         from lsdc.report.terminal import Live
 
@@ -181,7 +181,7 @@ def number_of_clusters(text: str | None) -> int | str | None:
 
 def _say_what_was_read(run: "Run", dataset: "Dataset", monitor: "Live", model: Any, context: typer.Context) -> None:
     """Print the first lines of a fit, and write read.json."""
-    from lsdc.data.dataset import of_photos
+    from lsdc.data.reading import of_photos
     from lsdc.data.summary import about_reading, in_one_line, summary
     from lsdc.report.estimate import Clock, planned
 

@@ -48,8 +48,8 @@ def predict(
     """Label new DATA with a run's model: id, cluster, confidence. The run's encoder is used unless it has moved."""
     with importing():
         from lsdc import parallel
-        from lsdc.data.dataset import from_config
         from lsdc.data.files import open_data
+        from lsdc.data.reading import from_config
         from lsdc.methods import load, read_config
         from lsdc.methods.assignment import best_two
         from lsdc.runs.atomic import write_atomic
@@ -189,8 +189,8 @@ def data_or_why(config: dict[str, Any], data_root: Path | None) -> "tuple[Datase
 
 def _data_of(config: dict[str, Any], data_root: Path | None) -> "Dataset | None":
     """The data a run was fitted on, if it came from a file or is built in."""
-    from lsdc.data.dataset import from_config
     from lsdc.data.files import open_data
+    from lsdc.data.reading import from_config
 
     source = config["data"]
     if "source" not in source:

@@ -34,8 +34,8 @@ def suggest_k(
     Example:  lsdc suggest-k photos/
     """
     with importing():
-        from lsdc.data.dataset import Reading
         from lsdc.data.files import open_data
+        from lsdc.data.reading import Reading
         from lsdc.methods import suggest_k as suggest
         from lsdc.report.terminal import candidates_table
 

@@ -128,7 +128,7 @@ def compare(
     """
     with importing():
         from lsdc.cli.parameters import changes_of, methods_of
-        from lsdc.data.dataset import Reading
+        from lsdc.data.reading import Reading
         from lsdc.experiments import compare as comparing
         from lsdc.experiments.engine import Place
         from lsdc.experiments.job import Source

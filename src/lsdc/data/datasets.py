@@ -8,8 +8,8 @@ from sklearn.datasets import load_digits, make_blobs, make_moons
 
 from lsdc.data.benchmarks import cifar10, cifar100_20, mnist, reuters10k, stl10
 from lsdc.data.cache import Watch, quiet
-from lsdc.data.dataset import Dataset
 from lsdc.data.download import watched
+from lsdc.data.reading import Dataset
 from lsdc.errors import unknown
 
 __all__ = ["DATASETS", "Dataset", "load"]

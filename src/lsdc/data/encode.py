@@ -11,10 +11,10 @@ from PIL import Image
 from lsdc import allocator
 from lsdc.data import cache
 from lsdc.data.cache import Rows, Watch, quiet
-from lsdc.data.dataset import Dataset, Encoding, Reading, replaced
 from lsdc.data.decode import Range
 from lsdc.data.encoders import Encoder, encoder_of
 from lsdc.data.images import FEW, Photos, are_files, listed_photos, refuse_bad
+from lsdc.data.reading import Dataset, Encoding, Reading, replaced
 from lsdc.data.sources import as_array, image_shape, raw, row_chunks
 from lsdc.data.texts import are_texts
 from lsdc.errors import InputError

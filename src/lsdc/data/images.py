@@ -11,8 +11,8 @@ import numpy as np
 
 from lsdc.data import cache
 from lsdc.data.cache import Rows, Watch, quiet
-from lsdc.data.dataset import Dataset, replaced
 from lsdc.data.decode import DEEP, Range, ends_of, inspected, pool, read_image, scaled
+from lsdc.data.reading import Dataset, replaced
 from lsdc.data.spreadsheet import safe_path
 from lsdc.errors import InputError
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lsdc.data.columns import NO_VALUE, are_mostly_words
-from lsdc.data.dataset import Prepared, listed
+from lsdc.data.reading import Prepared, listed
 from lsdc.errors import InputError, Note
 
 MOST_KINDS = 20  # a column with more different words holds names or texts, not kinds of something

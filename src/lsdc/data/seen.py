@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lsdc.data.dataset import Dataset
 from lsdc.data.decode import Range, read_image, scaled
+from lsdc.data.reading import Dataset
 from lsdc.data.texts import are_texts
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from lsdc.data.arrays import labelled
 from lsdc.data.columns import ID_NAME, NO_VALUE, UNNAMED, are_mostly_words, have_words, whole_numbers, why_id
-from lsdc.data.dataset import Columns, Dataset, Reading, listed
 from lsdc.data.number_formats import as_numbers, bare, has_comma, has_point
 from lsdc.data.prepare import Made, are_words, kinds_of, prepare
+from lsdc.data.reading import Columns, Dataset, Reading, listed
 from lsdc.errors import InputError, Note, shown
 
 LABELS = ("label", "labels", "y", "class", "target")  # columns for evaluation, never seen by a method

@@ -9,7 +9,7 @@ import numpy as np
 from lsdc.data.arrays import numbers
 from lsdc.data.charset import encoding, not_utf8
 from lsdc.data.columns import ID_NAME, UNNAMED, is_number
-from lsdc.data.dataset import listed
+from lsdc.data.reading import listed
 from lsdc.data.separated import Rows, cells
 from lsdc.data.spreadsheet import text_of
 from lsdc.errors import InputError, reason, shown

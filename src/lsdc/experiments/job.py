@@ -11,9 +11,9 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 
 from lsdc.data.cache import Watch, quiet
-from lsdc.data.dataset import Reading
 from lsdc.data.datasets import Dataset
 from lsdc.data.files import open_data
+from lsdc.data.reading import Reading
 from lsdc.data.sources import Data, flat, spec_of
 from lsdc.errors import InputError, Unsuitable
 from lsdc.experiments import measure, results, sharing

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from lsdc.data.dataset import Dataset
+from lsdc.data.reading import Dataset
 from lsdc.errors import InputError
 from lsdc.explore.edits import OUTLIER, Move, Name, Outlier, initial, replayed
 from lsdc.explore.journal import NAME, Journal, header_of

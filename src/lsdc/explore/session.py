@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsdc.data.dataset import Dataset
+from lsdc.data.reading import Dataset
 from lsdc.errors import InputError
 from lsdc.explore import export, features
 from lsdc.explore.edits import History, Split, State, initial, replayed

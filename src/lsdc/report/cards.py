@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsdc.data.dataset import Dataset
+from lsdc.data.reading import Dataset
 from lsdc.data.seen import Seen, seen
 from lsdc.metrics import CONFIDENT
 from lsdc.report.apart import Feature, excerpt, set_apart, words_of

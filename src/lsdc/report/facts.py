@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-from lsdc.data.dataset import listed
+from lsdc.data.reading import listed
 from lsdc.errors import InputError
 from lsdc.methods import load
 from lsdc.methods.against_kmeans import is_better

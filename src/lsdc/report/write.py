@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lsdc.data.dataset import Dataset
+from lsdc.data.reading import Dataset
 from lsdc.errors import InputError
 from lsdc.methods import load
 from lsdc.methods.base import Estimator

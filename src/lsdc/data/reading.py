@@ -1,4 +1,4 @@
-"""A data set: samples, what is known about them, and how they were read."""
+"""A data set as it was read: samples, what is known about them, and how to read them again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
