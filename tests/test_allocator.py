@@ -58,7 +58,10 @@ def test_other_systems_are_left_alone(monkeypatch):
 
 @glibc
 def test_a_fit_and_an_encoding_ask_for_it():
-    fit = "import numpy as np, lsdc; lsdc.KMeans(2).fit(np.eye(4)); "
-    encode = "import numpy as np, lsdc; lsdc.encode(np.zeros((2, 8, 8), 'uint8'), lambda x: x.flatten(1), size=8); "
-    count = "from lsdc import allocator; print(allocator.keep_freed_memory.cache_info().misses)"
-    assert said(fit + count) == said(encode + count) == ["1"]
+    fit = "lsdc.KMeans(2).fit(np.eye(4))"
+    encode = "lsdc.encode(np.zeros((2, 8, 8), 'uint8'), lambda x: x.flatten(1), size=8)"
+    asked = "print(allocator.keep_freed_memory.cache_info().misses); allocator.keep_freed_memory.cache_clear()"
+    assert said("; ".join(["import numpy as np, lsdc", "from lsdc import allocator", fit, asked, encode, asked])) == [
+        "1",
+        "1",
+    ]

@@ -1,9 +1,6 @@
 """``lsdc compare``: every method once, one table, K-means always in it; without labels, what can be said then."""
 
 import json
-import os
-import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -18,10 +15,11 @@ from lsdc.experiments.compare import job, rows_of
 from lsdc.experiments.engine import Place, State
 from lsdc.experiments.job import Source
 from lsdc.experiments.results import is_interrupted, settings_of
-from lsdc.experiments.scatter import against_time, legend
+from lsdc.experiments.time_plot import against_time, legend
 from lsdc.methods import FINCH, LSDC, KMeans
 from lsdc.metrics import clustering_accuracy
 from lsdc.runs.folder import Run
+from victims import exit_code_of, interrupted
 
 SMALL = {"epochs": 2, "pool": 0, "lr": 1e-9}  # learns nothing, and that fast
 TINY = [word for key, value in SMALL.items() for word in ("--set", f"lsdc.{key}={value}")]
@@ -103,11 +101,17 @@ def test_markdown_and_latex_hold_every_row_and_the_notes():
 
 
 def test_peak_memory_is_that_of_this_process():
+    assert exit_code_of(allocating) == 0
+
+
+def allocating():
+    """In a process whose peak is now, which that of the tests need not be."""
     before = measure.peak_mb()
-    assert before > 50
     block = np.ones(2**25)  # 256 MB
-    assert measure.peak_mb() >= before
-    assert block[0] + measure.peak_mb() > 256
+    after = measure.peak_mb()
+    del block
+    assert 250 < after - before < 300
+    assert abs(measure.peak_mb() - after) < 20  # a peak stays; the kernel counts pages in batches
 
 
 # ---- one cell -----------------------------------------------------------------------------------------------
@@ -366,22 +370,14 @@ def test_a_failed_fit_is_named(tmp_path):
 
 
 def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path):
-    words = [sys.executable, "-m", "lsdc", "compare", "blobs", "--methods", "kmeans,lsdc", "--out", "out"]
-    words += ["--jobs", "1", "--set", "lsdc.epochs=4000"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True)
-    metrics = tmp_path / "out" / "runs" / "lsdc-seed0" / "metrics.jsonl"
-    deadline = time.monotonic() + 120
-    while not metrics.exists() or metrics.read_text().count("\n") < 2:
-        assert process.poll() is None, process.communicate()[1]
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
-    assert b"Run the same command again" in process.communicate(timeout=60)[1]
-    assert process.returncode == 130
+    words = ["compare", "blobs", "--methods", "kmeans,lsdc", "--out", "out", "--jobs", "1", "--set", "lsdc.epochs=4"]
+    stopped = interrupted(words, tmp_path)
+    assert "Run the same command again" in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    assert stopped.returncode == 130
     assert [file.stem for file in (tmp_path / "out" / "cells").iterdir()] == ["kmeans-seed0"]
     assert "kmeans" in (tmp_path / "out" / "compare.md").read_text()
-    entry = job(Source("blobs"), "lsdc", 5, 0, {"epochs": 4000})
-    model, about = entry.build(), compare.plan(Source("blobs"), load("blobs"), ["lsdc"], 1, 5).about
+    entry = job(Source("blobs"), "lsdc", 5, 0, {"epochs": 4})
+    model, data = entry.build(), compare.plan(Source("blobs"), load("blobs"), ["lsdc"], 1, 5).data
     run = Run(entry.folder(tmp_path / "out"))
-    assert is_interrupted(run, model, settings_of(model, about), about)
+    assert is_interrupted(run, model, settings_of(model, data), data)

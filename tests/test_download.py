@@ -18,7 +18,7 @@ import pytest
 
 from lsdc.data import budget
 from lsdc.data.benchmarks import mnist
-from lsdc.data.download import CHUNK, OfficialFiles, fetch
+from lsdc.data.download import CHUNK, OfficialFiles, fetch, watched
 from lsdc.errors import InputError
 
 A, B = b"first file" * 5000, bytes(range(256)) * 400
@@ -109,16 +109,45 @@ def refused(source, root, *parts):
     assert (sorted(root.rglob("*")) if root.exists() else None) == before
 
 
-def test_an_archive_is_unpacked_checked_and_asked_for_once(tmp_path, server, capsys):
+def test_an_archive_is_unpacked_checked_and_asked_for_once(tmp_path, server, capsys, caplog):
+    caplog.set_level("INFO", logger="lsdc")
     source = archived(server, [("set/readme.html", b"x"), ("set/a", A), ("./set/b", B), ("set/more", b"m")])
     root = tmp_path / "new" / "root"
     assert fetch(replace(source, extra=("more",)), root) == root / "set"
     assert {file.name: file.read_bytes() for file in (root / "set").iterdir()} == {"a": A, "b": B, "more": b"m"}
     assert list(root.iterdir()) == [root / "set"]
     assert (root / "set" / "a").stat().st_mode & 0o444 == 0o444 & ~umask()
-    assert capsys.readouterr().err == f"downloading {server.url}set.tar.gz into {root / 'set'}\n"
+    assert capsys.readouterr().err == ""
+    assert caplog.messages == [f"downloading {server.url}set.tar.gz into {root / 'set'}"]
     assert fetch(source, root) == root / "set"
     assert server.asked == ["/set.tar.gz"]
+
+
+def test_a_download_is_shown_in_megabytes_and_never_beyond_its_end(tmp_path, server):
+    big = os.urandom(2_500_000)
+    source = OfficialFiles("set", {"big": md5(big)}, (server.url,))
+    server.pages["/big.gz"] = packed = gzip.compress(big, 1)
+    shown = []
+    with watched(lambda *what: shown.append(what)):
+        fetch(source, tmp_path)
+    names, done, totals = zip(*shown, strict=True)
+    assert set(names) == {"downloading big.gz, MB"}
+    assert set(totals) == {-(-len(packed) // 10**6)} == {3}
+    assert list(done) == sorted(done)
+    assert (done[0], done[-1], done.count(3)) == (0, 3, 1)
+
+
+def test_without_a_length_a_download_is_shown_without_an_end(tmp_path, server):
+    def answer(handler):
+        handler.send_response(200)
+        handler.end_headers()
+        handler.wfile.write(gzip.compress(A))
+
+    server.pages["/a.gz"] = answer
+    shown = []
+    with watched(lambda *what: shown.append(what)):
+        fetch(OfficialFiles("set", {"a": md5(A)}, (server.url,)), tmp_path)
+    assert set(shown) == {("downloading a.gz, MB", 0, 1)}
 
 
 def umask():

@@ -241,7 +241,7 @@ def compute(start, stop):
     if start == 30 and sys.argv[1] == "die":
         os.kill(os.getpid(), 9)
     return np.arange(start, stop)[:, None] * np.ones(3, np.float32), {start: "odd"} if start == 10 else {}
-X, bad = cache.kept("some", 45, compute, 10)
+X, bad = cache.cached("some", 45, compute, 10)
 assert (X[:, 0] == np.arange(45)).all() and bad == {10: "odd"}
 """
     environment = {**os.environ, "LSDC_CACHE": str(kept)}
@@ -264,19 +264,19 @@ def test_a_cache_that_is_damaged_or_cannot_be_written(tmp_path, monkeypatch):
         return np.arange(2 * start, 2 * stop, dtype=np.float32).reshape(-1, 2), {}
 
     parts = [(0, 16), (16, 32), (32, 40)]
-    cache.kept("x", 40, rows, 16)
-    cache.kept("x", 40, rows, 16)
+    cache.cached("x", 40, rows, 16)
+    cache.cached("x", 40, rows, 16)
     assert computed == parts  # once
     (tmp_path / "x.npy").write_bytes((tmp_path / "x.npy").read_bytes()[:100])
-    assert np.array_equal(cache.kept("x", 40, rows, 16)[0], np.arange(80).reshape(40, 2))
+    assert np.array_equal(cache.cached("x", 40, rows, 16)[0], np.arange(80).reshape(40, 2))
     assert computed == parts * 2
     monkeypatch.setenv("LSDC_CACHE", str(tmp_path / "x.npy"))
     with pytest.raises(InputError, match="set LSDC_CACHE to another folder"):
-        cache.kept("y", 40, rows, 16)
+        cache.cached("y", 40, rows, 16)
     monkeypatch.setenv("LSDC_CACHE", str(tmp_path))
     monkeypatch.setattr("lsdc.data.budget.shutil.disk_usage", lambda folder: shutil._ntuple_diskusage(9, 9, 100))
     with pytest.raises(InputError, match="640 bytes of disk space, and 100 are free"):
-        cache.kept("z", 40, rows, 16)
+        cache.cached("z", 40, rows, 16)
 
 
 def test_every_kind_says_what_it_is():

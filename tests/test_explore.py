@@ -219,6 +219,19 @@ def test_a_split_cuts_where_samples_differ(client):
     assert {i % 3 for i in mixed if after[i] == 0} != {i % 3 for i in mixed if after[i] == 3}  # a colour each
 
 
+def test_samples_beyond_those_laid_out_lie_with_their_group(monkeypatch):
+    monkeypatch.setattr(features, "MAPPED", 90)
+    groups = np.repeat(np.arange(3), 100)
+    f = features.directions(10 * np.eye(3)[groups] + np.random.default_rng(0).normal(size=(300, 3)))
+    places = features.mapped(f)
+    assert places.min() >= 0
+    assert places.max() <= 1
+    centres = np.stack([places[groups == group].mean(0) for group in range(3)])
+    nearest = np.linalg.norm(places[:, None] - centres, axis=2).argmin(1)
+    assert (nearest == groups).mean() > 0.98
+    assert (places == features.mapped(f)).all()
+
+
 def test_halves_of_two_rings_are_the_rings():
     """What no line parts, as only the neighbour graph sees it."""
     angle = np.linspace(0, 2 * np.pi, 80, endpoint=False)

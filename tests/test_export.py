@@ -116,7 +116,7 @@ def test_the_second_best_cluster_is_the_second_largest_probability():
     found = best_two(np.array([[0.2, 0.5, 0.3], [0.6, 0.4, 0.0]], np.float32))
     assert (found.labels.tolist(), found.second.tolist()) == ([1, 0], [2, 1])
     assert found.second_confidence.tolist() == pytest.approx([0.3, 0.4])
-    assert best_two(np.ones((3, 1), np.float32)).more() == {}
+    assert best_two(np.ones((3, 1), np.float32)).runner_up() == {}
 
 
 def test_data_frames_keep_their_index():
@@ -144,9 +144,15 @@ def test_a_callback_sees_every_epoch_and_the_bar_is_one(capsys):
         LSDC(2, epochs=2).fit(X, verbose=True, callback=print)
 
 
-def test_without_a_plan_no_total_time_is_claimed(monkeypatch):
+@pytest.fixture
+def now(monkeypatch):
+    """The time that the estimate sees; it passes as the test says."""
     now = [0.0]
     monkeypatch.setattr("lsdc.report.estimate.time.monotonic", lambda: now[0])
+    return now
+
+
+def test_without_a_plan_no_total_time_is_claimed(now):
     clock = Clock({})
     clock.update(Progress("pretext", 1, 100, 0, 0, {"loss": 0.0}))
     now[0] = 10.0
@@ -154,9 +160,8 @@ def test_without_a_plan_no_total_time_is_claimed(monkeypatch):
     assert clock.in_words() == ""
 
 
-def test_the_time_that_is_left_counts_all_stages(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr("lsdc.report.estimate.time.monotonic", lambda: now[0])
+def test_the_time_that_is_left_counts_all_stages(now):
+    now[0] = 100.0
     clock = Clock({"pretext": 10.0, "clustering": 30.0})
     clock.update(Progress("pretext", 1, 2, 0, 5))
     assert clock.left() is None
@@ -170,10 +175,8 @@ def test_the_time_that_is_left_counts_all_stages(monkeypatch):
     assert clock.in_words() == "about 20 s left in all"
 
 
-def test_what_comes_before_the_first_step_is_not_taken_for_its_pace(monkeypatch):
+def test_what_comes_before_the_first_step_is_not_taken_for_its_pace(now):
     """A graph of all samples may take as long as all the epochs that follow."""
-    now = [0.0]
-    monkeypatch.setattr("lsdc.report.estimate.time.monotonic", lambda: now[0])
     clock = Clock({"starts": 10.0, "clustering": 10.0})
     now[0] = 60.0
     clock.update(Progress("starts", 1, 10, 0, 0, {"loss": 0.0}))
@@ -183,9 +186,7 @@ def test_what_comes_before_the_first_step_is_not_taken_for_its_pace(monkeypatch)
     assert clock.left() == pytest.approx(18)
 
 
-def test_a_stage_done_again_takes_as_long_as_the_first_time(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr("lsdc.report.estimate.time.monotonic", lambda: now[0])
+def test_a_stage_done_again_takes_as_long_as_the_first_time(now):
     clock = Clock({"clustering": 30.0})
     for epoch in (1, 2):
         clock.update(Progress("clustering", epoch, 2, 0, 0, {"loss": 0.0}))
@@ -202,9 +203,7 @@ def test_lines_in_a_log_are_not_broken():
     assert said.getvalue() == "clustering: epoch 1/1 · loss 0.2500 · 2/2 clusters alive · 50% confident\n"
 
 
-def test_a_run_that_goes_on_counts_its_own_work_only(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr("lsdc.report.estimate.time.monotonic", lambda: now[0])
+def test_a_run_that_goes_on_counts_its_own_work_only(now):
     clock = Clock({"pretext": 10.0, "clustering": 30.0})
     clock.update(Progress("clustering", 3, 4, 0, 10))
     now[0] = 6.0

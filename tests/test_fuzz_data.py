@@ -14,7 +14,7 @@ from PIL import Image
 from fuzzing import fuzz
 from lsdc import InputError, KMeans
 from lsdc.data.files import open_data
-from lsdc.data.truth import read_labels
+from lsdc.data.truth import read_true_labels
 from mutations import bytes_of, json_of, npy_of
 
 pytestmark = [
@@ -66,11 +66,11 @@ def test_true_labels(tmp_path):
 
     def law(content):
         (tmp_path / "y.csv").write_bytes(content)
-        y, _ = read_labels(tmp_path / "y.csv", ids)
+        y, _ = read_true_labels(tmp_path / "y.csv", ids)
         assert len(y) == 12
 
     law(table.encode())
-    assert read_labels(tmp_path / "y.csv", ids[::-1])[0].tolist() == ["1", "0"] * 6  # by id
+    assert read_true_labels(tmp_path / "y.csv", ids[::-1])[0].tolist() == ["1", "0"] * 6  # by id
     fuzz("truth", bytes_of(table.encode()), law)
 
 
@@ -111,7 +111,7 @@ def test_arrays(tmp_path):
 
     def both(content):
         law(content)
-        read_labels(tmp_path / "x.npy", [str(i) for i in range(12)])
+        read_true_labels(tmp_path / "x.npy", [str(i) for i in range(12)])
 
     fuzz("npy", st.one_of(bytes_of(saved(VECTORS), head=80), npy_of(VECTORS.tobytes())), both)
 

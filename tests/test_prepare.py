@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from lsdc import HealthWarning, KMeans, load
-from lsdc.data.dataset import kept, recalled
 from lsdc.data.files import open_data
+from lsdc.data.number_formats import as_numbers
+from lsdc.data.reading import from_config, to_config
 from lsdc.data.sources import Data
 from lsdc.data.summary import about_reading
-from lsdc.data.written import as_numbers
 from lsdc.errors import InputError
 from lsdc.metrics import clustering_accuracy
 from test_cli import inside, refused
@@ -188,11 +188,11 @@ def test_new_data_is_prepared_as_the_run_was(tmp_path):
 
 def test_a_run_reads_its_data_as_it_did_and_runs_of_before_leave_it_alone(tmp_path):
     data = read(tmp_path, FRAME.assign(city=CITY))
-    stored = json.loads(json.dumps(kept(recalled({}), data)))
-    again = open_data(data.name, **vars(recalled(stored)))
+    stored = json.loads(json.dumps(to_config(from_config({}), data)))
+    again = open_data(data.name, **vars(from_config(stored)))
     np.testing.assert_array_equal(again.X, data.X)
     assert again.scales == data.scales
-    before = open_data(data.name, **vars(recalled({"columns": ["age", "income", "visits"]})))
+    before = open_data(data.name, **vars(from_config({"columns": ["age", "income", "visits"]})))
     np.testing.assert_allclose(before.X, FRAME)
     assert before.scales == ()
 

@@ -11,13 +11,13 @@ import pytest
 import scipy.sparse as sp
 from PIL import Image
 
-from lsdc.data.dataset import Columns, Dataset
+from lsdc.data.reading import Columns, Dataset
+from lsdc.methods.layout import plane
 from lsdc.metrics import clustering_accuracy
 from lsdc.report.apart import excerpt, set_apart, words_of
 from lsdc.report.cards import shown
-from lsdc.report.facts import Facts, KMeansComparison, Names, Read, Roles, warnings_of
+from lsdc.report.facts import ComparisonFile, Facts, NamesFile, ReadFile, Roles, warnings_of
 from lsdc.report.html import amount, breakable
-from lsdc.report.layout import plane
 from lsdc.report.nearness import MERGE, nearest_pairs, nearness
 from lsdc.report.outputs import Outputs, doubtful, picked
 from lsdc.report.training import courses
@@ -54,7 +54,7 @@ class Tags(HTMLParser):
 
 def facts(labels=LABELS, confidence=CONFIDENCE, **more):
     ids = more.pop("ids", [f"s{i}" for i in range(len(labels))])
-    known = {"config": CONFIG, "history": HISTORY, "read": None, "named": Names(), "kmeans": None} | more
+    known = {"config": CONFIG, "history": HISTORY, "read": None, "named": NamesFile(), "kmeans": None} | more
     return Facts(Path("run"), ids=ids, labels=labels, confidence=confidence, **known)
 
 
@@ -91,17 +91,17 @@ def test_health_is_said_with_what_to_try():
 
 @pytest.mark.parametrize(("own", "worse"), [(1.25, False), (1.0, False), (0.9, True), (-0.1, True)])
 def test_a_run_that_k_means_beats_is_pointed_at(own, worse):
-    kmeans = KMeansComparison(agreement=0.5, information={"lsdc": own, "kmeans": 1.0}, verdict="Compare.")
+    kmeans = ComparisonFile(agreement=0.5, information={"lsdc": own, "kmeans": 1.0}, verdict="Compare.")
     text = drawn(facts(kmeans=kmeans), None, None, None, "").decode()
     lines = [line for line in text.splitlines() if "Compare." in line]
     assert ["note warn" in line for line in lines] == [worse]
 
 
 def test_what_others_found_is_shown():
-    kmeans = KMeansComparison(agreement=0.5, information={"lsdc": 1.25, "kmeans": 1.0}, verdict="Keep it.")
-    read = Read(kind="dense vectors", n=6, shape=[7], range=(-1, 2), zeros=0.25, duplicates=3, notes=["a note"])
+    kmeans = ComparisonFile(agreement=0.5, information={"lsdc": 1.25, "kmeans": 1.0}, verdict="Keep it.")
+    read = ReadFile(kind="dense vectors", n=6, shape=[7], range=(-1, 2), zeros=0.25, duplicates=3, notes=["a note"])
     read.columns = Roles(features=["age", "income"], id="customer")
-    text = page(given=facts(kmeans=kmeans, read=read, named=Names(names=["Cats", None], terms=[["fur"]]))).text
+    text = page(given=facts(kmeans=kmeans, read=read, named=NamesFile(names=["Cats", None], terms=[["fur"]]))).text
     for part in (
         "Keep it.",
         "is the same): 0.50",
@@ -271,9 +271,9 @@ def test_whatever_comes_from_the_data_is_text(kind):
         ids=[f"{EVIL}' onload='x.png\udcff"] * 6,
         config={**CONFIG, "method": EVIL, "settings": {EVIL: EVIL}, "data": {"source": EVIL}},
         history=[{**record, "stage": EVIL, "retries": [EVIL]} for record in HISTORY],
-        named=Names(names=[EVIL], terms=[[EVIL]]),
-        kmeans=KMeansComparison(agreement=0, information={EVIL: 1}, verdict=EVIL),
-        read=Read(kind=EVIL, n=6, shape=[], range=(0, 1), zeros=0, duplicates=0, notes=[EVIL]),
+        named=NamesFile(names=[EVIL], terms=[[EVIL]]),
+        kmeans=ComparisonFile(agreement=0, information={EVIL: 1}, verdict=EVIL),
+        read=ReadFile(kind=EVIL, n=6, shape=[], range=(0, 1), zeros=0, duplicates=0, notes=[EVIL]),
     )
     result = page(dataset, given, Inputs(X, (EVIL, "b", "c")), missing=EVIL)
     assert result.tags.count("script") == 2  # the page's own, and its points

@@ -1,12 +1,7 @@
 """``lsdc reproduce``: cells that are run once, tables that say what was measured, figures."""
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +23,7 @@ from lsdc.experiments.table import cells, latex, markdown
 from lsdc.functional import closest, knn
 from lsdc.methods import DEC, IDEC, LSDC, VaDE
 from lsdc.runs.folder import Run
+from victims import interrupted
 
 
 def call(*words):
@@ -130,31 +126,31 @@ def test_the_published_figures_are_those_of_the_paper():
             assert set(row) <= set(table.variants), name
 
 
-def about(n, shape, n_clusters, sparse=False):
+def facts(n, shape, n_clusters, sparse=False):
     return {"n": n, "shape": shape, "sparse": sparse, "n_clusters": n_clusters, "digest": "", "unlabelled": 0}
 
 
-ABOUTS = {
-    "cifar10": about(60_000, [3, 32, 32], 10),
-    "cifar100-20": about(60_000, [3, 32, 32], 20),
-    "stl10": about(13_000, [3, 96, 96], 10),
-    "mnist": about(70_000, [1, 28, 28], 10),
-    "reuters10k": about(10_000, [2000], 4, sparse=True),
+FACTS = {
+    "cifar10": facts(60_000, [3, 32, 32], 10),
+    "cifar100-20": facts(60_000, [3, 32, 32], 20),
+    "stl10": facts(13_000, [3, 96, 96], 10),
+    "mnist": facts(70_000, [1, 28, 28], 10),
+    "reuters10k": facts(10_000, [2000], 4, sparse=True),
 }
 
 
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
 @pytest.mark.parametrize("name", paper.TABLES)
 def test_every_cell_of_every_table_can_be_built(name, scale):
-    abouts = {dataset: ABOUTS[dataset] for dataset in paper.TABLES[name].datasets}
-    found = grid(name, abouts, 3, scale)
+    datasets = {dataset: FACTS[dataset] for dataset in paper.TABLES[name].datasets}
+    found = grid(name, datasets, 3, scale)
     assert (
         len(found)
         == len({each.name for each in found})
-        == 3 * sum(len(paper.columns(name, dataset)) for dataset in abouts)
+        == 3 * sum(len(paper.columns(name, dataset)) for dataset in datasets)
     )
     for each in found:
-        decided = each.config(ABOUTS[each.source.data])
+        decided = each.config(FACTS[each.source.data])
         if similarity := paper.VARIANTS[each.facts["variant"]].similarity:
             assert decided["settings"]["similarity"] == similarity
 
@@ -175,7 +171,7 @@ def test_columns_are_those_of_the_methods_that_are_there_and_asked_for(monkeypat
 
 def test_the_papers_ablation_is_literal():
     def settings(variant):
-        return job(ABOUTS["cifar10"], "cifar10", variant, "paper", 0).config(ABOUTS["cifar10"])["settings"]
+        return job(FACTS["cifar10"], "cifar10", variant, "paper", 0).config(FACTS["cifar10"])["settings"]
 
     assert settings("knn")["k"] == 20
     assert settings("l2") | {"similarity": ""} == settings("knn") | {"similarity": ""}
@@ -326,21 +322,15 @@ def test_methods_on_a_stacked_autoencoder_share_it_and_end_as_if_they_did_not(tm
 
 @pytest.mark.slow
 def test_an_interrupted_table_goes_on_where_it_was(tmp_path):
-    words = [sys.executable, "-m", "lsdc", "reproduce", "table1", "--datasets", "blobs", "--seeds", "1", "--out", "out"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True)
+    words = ["reproduce", "table1", "--datasets", "blobs", "--seeds", "1", "--jobs", "1", "--out", f"{tmp_path}/out"]
+    stopped = interrupted(words, tmp_path)
+    assert "Run the same command again" in stopped.stderr
+    assert stopped.returncode == 130
     metrics = tmp_path / "out" / "runs" / "blobs-cpu-lsdc-seed0" / "metrics.jsonl"
-    deadline = time.monotonic() + 120
-    while not metrics.exists() or metrics.read_text().count("\n") < 3:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
-    assert b"Run the same command again" in process.communicate(timeout=60)[1]
-    assert process.returncode == 130
     before = metrics.read_text().splitlines()
-    assert subprocess.run(words, cwd=tmp_path, env=environment, check=False).returncode == 0
-    after = metrics.read_text().splitlines()
-    assert after[: len(before) - 1] == before[:-1]  # seconds and all: these epochs were not run again
+    assert len(before) == 3
+    assert call(*words) == 0
+    assert metrics.read_text().splitlines()[:3] == before  # seconds and all: these epochs were not run again
     whole = LSDC(5, random_state=0).fit_predict(load("blobs").X)
     stored = json.loads((tmp_path / "out" / "cells" / "blobs-cpu-lsdc-seed0.json").read_text())
     assert stored["sizes"] == np.bincount(whole).tolist()
@@ -351,7 +341,7 @@ def test_an_interrupted_table_goes_on_where_it_was(tmp_path):
 @pytest.mark.parametrize("dataset", ["two-moons", "cifar100-20"])
 def test_a_cell_is_known_by_its_name(dataset, variant, samples):
     given = {"dataset": dataset, "variant": variant, "scale": "paper", "seed": 12, "samples": samples}
-    name = job(ABOUTS["cifar100-20"], **given).name
+    name = job(FACTS["cifar100-20"], **given).name
     assert parts(name) == given
     assert parts(name + "x") is None
 

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 from PIL import Image
 
-from lsdc.data.dataset import Dataset
 from lsdc.data.files import open_data
+from lsdc.data.reading import Dataset
 from lsdc.data.summary import in_one_line, summary
 from lsdc.errors import InputError
 from test_cli import inside, refused

@@ -1,5 +1,6 @@
 """Where the output goes and what there is room for: terminals, readers that have left, memory that is too small."""
 
+import io
 import os
 import pty
 import re
@@ -200,3 +201,14 @@ def test_a_signal_while_the_report_is_written_leaves_a_finished_run(tmp_path, mo
     assert last.startswith("stopped; the run is finished and saved, and ")
     assert "report run writes its report" in last
     assert inside("report", "run", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(("what", "saved"), [("decoding", True), ("downloading a.gz, MB", False)])
+def test_ctrl_c_says_what_is_saved_of_what_was_read(what, saved):
+    """Photos that were decoded are kept; half a download is not."""
+    stream = io.StringIO()
+    bar = ReadingBar(Console(file=stream))
+    bar(what, 1, 2)
+    with pytest.raises(KeyboardInterrupt), bar:
+        raise KeyboardInterrupt
+    assert ("what was read so far is saved" in stream.getvalue()) is saved

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from lsdc.data.truth import read_labels
+from lsdc.data.truth import read_true_labels
 from lsdc.errors import InputError
 from test_cli import inside, refused
 
@@ -15,7 +15,7 @@ LABELS = ["x", "y", "x", "z"]
 
 def read(tmp_path, text, name="y.csv", ids=IDS, **more):
     (tmp_path / name).write_text(text)
-    y, said = read_labels(tmp_path / name, ids, **more)
+    y, said = read_true_labels(tmp_path / name, ids, **more)
     return y.tolist(), " ".join(said)
 
 
@@ -39,7 +39,7 @@ def test_labels_are_joined_by_id(tmp_path, text):
 
 def test_labels_without_ids_are_in_the_order_of_the_data(tmp_path):
     np.save(tmp_path / "y.npy", np.arange(4))
-    assert read_labels(tmp_path / "y.npy", IDS)[0].tolist() == [0, 1, 2, 3]
+    assert read_true_labels(tmp_path / "y.npy", IDS)[0].tolist() == [0, 1, 2, 3]
     assert read(tmp_path, "x\ny\nx\nz\n", "y.txt") == (LABELS, "")
     assert read(tmp_path, "label\nx\ny\nx\nz\n") == (LABELS, "")
     y, said = read(tmp_path, "size,label\n1,x\n2,y\n3,x\n4,z\n")
@@ -64,7 +64,7 @@ def test_a_line_too_many_is_a_header_only_if_it_can_be_one(tmp_path):
         read(tmp_path, "3\n0\n1\n1\n2\n")
     np.save(tmp_path / "y.npy", np.arange(5))
     with pytest.raises(InputError, match="5 labels, but the run has 4 samples"):
-        read_labels(tmp_path / "y.npy", IDS)
+        read_true_labels(tmp_path / "y.npy", IDS)
 
 
 @pytest.mark.parametrize(

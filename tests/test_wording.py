@@ -15,7 +15,7 @@ import typer.main
 import lsdc
 from lsdc.cli.main import app
 from lsdc.cli.wording import OPTIONS
-from lsdc.data.dataset import Reading
+from lsdc.data.reading import Reading
 from lsdc.errors import Busy, InputError, Note
 from lsdc.explore.serve import listening
 from lsdc.methods.base import Estimator

@@ -5,8 +5,10 @@ import multiprocessing
 import os
 import resource
 import signal
+import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import torch
 
@@ -116,6 +118,15 @@ def surrounded(folder, surround, *words):
     process = started(folder, surround, *words)
     process.join()
     return process.exitcode, (folder / "out").read_text(), (folder / "err").read_text()
+
+
+def interrupted(words, folder):
+    """A command that Ctrl-C stops at the end of an epoch of one of its jobs."""
+    program = [sys.executable, str(Path(__file__).with_name("interrupting_lsdc.py")), *words]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        program, cwd=folder, env=environment, capture_output=True, text=True, start_new_session=True, check=False
+    )
 
 
 def undisturbed():

@@ -4,7 +4,7 @@ import os
 
 from lsdc.cli.importing import importing
 
-WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")  # the user's environment has the say
+WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")  # if the user has set one of these, it is left alone
 
 
 def main() -> None:
@@ -18,8 +18,8 @@ def main() -> None:
 def wait_briefly() -> None:
     """Let threads that wait for each other sleep after some microseconds; asked for before PyTorch is loaded.
 
-    GNU's OpenMP has them turn round for milliseconds instead. Where other programs want the cores, a thread then burns
-    the time that the other one needs to get on: steps took up to ten times as long (docs/performance.md).
+    GNU's OpenMP makes them spin for milliseconds instead. Where other programs want the cores, one thread then spends
+    the time that the other one needs: steps took up to ten times as long (docs/performance.md).
     """
     if not any(name in os.environ for name in WAITING):
         os.environ["GOMP_SPINCOUNT"] = "1000"

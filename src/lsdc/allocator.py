@@ -12,7 +12,7 @@ from functools import cache
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # parameters of mallopt, from malloc.h
 NEVER = -1  # trim: as a size_t, more than any memory
 LARGE = (1 << 30, 32 << 20)  # bytes from which a block is mapped by itself; glibc before 2.35 takes 32 MiB at most
-OWN_WAY = ("MALLOC_", "glibc.malloc.")  # the user's environment has the say
+USER_SETTINGS = ("MALLOC_", "glibc.malloc.")  # if the user has set one of these, it is left alone
 
 
 @cache
@@ -21,8 +21,8 @@ def keep_freed_memory() -> bool:
 
     Elsewhere, and where the environment has settings of its own for malloc, nothing is changed.
     """
-    given = [name for name in os.environ if name.startswith(OWN_WAY[0])]
-    if given or OWN_WAY[1] in os.environ.get("GLIBC_TUNABLES", ""):
+    given = [name for name in os.environ if name.startswith(USER_SETTINGS[0])]
+    if given or USER_SETTINGS[1] in os.environ.get("GLIBC_TUNABLES", ""):
         return False
     libc = _glibc()
     if libc is None or not any(libc.mallopt(MMAP_THRESHOLD, size) for size in LARGE):

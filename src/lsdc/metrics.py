@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 UNASSIGNED = -1  # the label of samples that are in no cluster
+CONFIDENT = 0.9  # a sample is confident if its largest probability is above this (section 4)
 
 
 class Scores(NamedTuple):
@@ -18,6 +19,10 @@ class Scores(NamedTuple):
     ari: float
     confident_share: float
     confident_acc: float
+
+    def as_json(self) -> dict[str, float | None]:
+        """The scores by name, with null for those that are not defined."""
+        return {name: None if np.isnan(value) else value for name, value in self._asdict().items()}
 
 
 def _codes(values: Sequence[Any] | ArrayLike) -> NDArray[np.int64]:
@@ -34,8 +39,13 @@ def contingency(y: Sequence[Any] | ArrayLike, labels: Sequence[Any] | ArrayLike)
         raise ValueError(f"y and labels must have the same length, got {len(a)} and {len(b)}")
     if not len(a):
         raise ValueError("y and labels are empty")
-    table = np.zeros((a.max() + 1, b.max() + 1), np.int64)
-    np.add.at(table, (a, b), 1)
+    return crosstab(a, b, (int(a.max()) + 1, int(b.max()) + 1))
+
+
+def crosstab(rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]) -> NDArray[np.int64]:
+    """How often each pair of row and column occurs, both numbered from 0."""
+    table = np.zeros(shape, np.int64)
+    np.add.at(table, (rows, columns), 1)
     return table
 
 
@@ -57,7 +67,7 @@ def confident_accuracy(
     y: Sequence[Any] | ArrayLike,
     labels: Sequence[Any] | ArrayLike,
     confidence: ArrayLike,
-    threshold: float = 0.9,
+    threshold: float = CONFIDENT,
 ) -> tuple[float, float]:
     """Share of the samples with confidence above ``threshold``, and their accuracy (nan if there is none).
 
@@ -103,12 +113,8 @@ def confusion(y: ArrayLike, labels: ArrayLike, kept: ArrayLike) -> NDArray[np.in
     """
     y, labels, kept = np.asarray(y, np.int64), np.asarray(labels, np.int64), np.asarray(kept, bool)
     size = int(max(y.max(), labels.max())) + 1
-    table = np.zeros((size, size), np.int64)
-    np.add.at(table, (y, labels), 1)
-    order = linear_sum_assignment(-table)[1]
-    table = np.zeros((size, size), np.int64)
-    np.add.at(table, (y[kept], labels[kept]), 1)
-    return table[: int(y.max()) + 1, order]
+    order = linear_sum_assignment(-crosstab(y, labels, (size, size)))[1]
+    return crosstab(y[kept], labels[kept], (size, size))[: int(y.max()) + 1, order]
 
 
 def cluster_sizes(labels: ArrayLike, n_clusters: int) -> NDArray[np.int64]:

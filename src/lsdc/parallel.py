@@ -189,12 +189,8 @@ class _Total(torch.autograd.Function):
         return gradients[0]
 
 
-class _Sum(torch.autograd.Function):
+class _Sum(_Total):
     """A sum that the processes use differently, so the gradients of all uses are summed."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return _all_sum(x)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ def look_again(run: "Run", dataset: "Dataset", model: Any, asked: bool) -> list[
     The pixels of colour images say too little about what they show, so those are skipped.
     """
     from lsdc.methods.against_kmeans import compare_with_kmeans
-    from lsdc.methods.choosing import LEAST, doubts, features, near_duplicates
+    from lsdc.methods.choosing import MIN_SAMPLES, doubts, features, near_duplicates
 
     data = model._data(dataset, reset=False)
     _, labels, _ = run.read_labels()
@@ -24,7 +24,7 @@ def look_again(run: "Run", dataset: "Dataset", model: Any, asked: bool) -> list[
         run.write_json("comparison.json", comparison.as_dict())
         if comparison.is_worse:
             said.append(f"doubtful: {comparison.verdict} (--seed, --method kmeans)")
-    if len(data) < LEAST or (data.spec.is_image and data.spec.shape[0] > 1):
+    if len(data) < MIN_SAMPLES or (data.spec.is_image and data.spec.shape[0] > 1):
         return said
     f, rows = features(data, 0)
     if asked and not hasattr(model, "suggestion_"):

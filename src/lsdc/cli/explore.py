@@ -14,7 +14,7 @@ from lsdc.cli.results import data_or_why
 from lsdc.errors import Busy, InputError
 
 if TYPE_CHECKING:
-    from lsdc.data.dataset import Dataset
+    from lsdc.data.reading import Dataset
 
 LOOPBACK = "127.0.0.1"
 

@@ -110,8 +110,8 @@ def fit(
     with importing():
         from lsdc import parallel
         from lsdc.cli.parameters import chosen, complete, resumed
-        from lsdc.data.dataset import Reading, kept, recalled
         from lsdc.data.files import open_data
+        from lsdc.data.reading import Reading, from_config, to_config
         from lsdc.methods import METHODS
         from lsdc.report.terminal import Live
 
@@ -124,7 +124,7 @@ def fit(
     if stored:
         if method_ not in (None, method):
             raise InputError(f"{folder}: started with --method {method}, not {method_}; choose another --out")
-        how = recalled(stored["data"])
+        how = from_config(stored["data"])
     how = reading(how, encoder=encoder, text_encoder=text_encoder)
     if encoder_set:
         how = replace(how, encoder_settings=encoder_settings(encoder_set))
@@ -136,7 +136,7 @@ def fit(
         model = METHODS[method](**{**params, **({"device": device} if device else {})})
     except TypeError:
         raise InputError(f"{folder / 'config.json'}: has parameters that {method} does not know") from None
-    run.source = {"source": data, **kept(how, dataset)}
+    run.source = {"source": data, **to_config(how, dataset)}
     run.ids, run.interval, run.outliers, run.beside = dataset.ids, save_every, outliers, dataset.beside
     name = dataset.title or dataset.name
     wanted = f"{params['n_clusters']} clusters" if isinstance(params["n_clusters"], int) else "clusters to be counted"
@@ -181,7 +181,7 @@ def number_of_clusters(text: str | None) -> int | str | None:
 
 def _say_what_was_read(run: "Run", dataset: "Dataset", monitor: "Live", model: Any, context: typer.Context) -> None:
     """Print the first lines of a fit, and write read.json."""
-    from lsdc.data.dataset import of_photos
+    from lsdc.data.reading import of_photos
     from lsdc.data.summary import about_reading, in_one_line, summary
     from lsdc.report.estimate import Clock, planned
 
@@ -255,15 +255,14 @@ def _finish(run: "Run", dataset: "Dataset", model: Any, asked: bool) -> None:
 
 def _result(run: "Run", dataset: "Dataset", model: Any) -> dict[str, Any]:
     """The result of a fit, for programs."""
-    from lsdc.metrics import cluster_sizes, score
+    from lsdc.metrics import CONFIDENT, cluster_sizes, score
 
     _, labels, confidence = run.read_labels()
     found: dict[str, Any] = {"run": str(run.path), "method": model.method, "seed": model.seed_, "n": len(labels)}
     found |= {"n_clusters": model.n_clusters_, "sizes": cluster_sizes(labels, model.n_clusters_).tolist()}
-    found |= {"unassigned": int((labels < 0).sum()), "confident_share": float((confidence > 0.9).mean())}
+    found |= {"unassigned": int((labels < 0).sum()), "confident_share": float((confidence > CONFIDENT).mean())}
     if dataset.y is not None:
-        scores = score(dataset.y, labels, confidence)._asdict()
-        found["scores"] = {name: None if value != value else value for name, value in scores.items()}
+        found["scores"] = score(dataset.y, labels, confidence).as_json()
     return found
 
 

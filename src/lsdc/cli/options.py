@@ -13,7 +13,7 @@ import typer
 from lsdc.errors import InputError
 
 if TYPE_CHECKING:
-    from lsdc.data.dataset import Reading
+    from lsdc.data.reading import Reading
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="a run folder made by lsdc fit")]
 DataArgument = Annotated[

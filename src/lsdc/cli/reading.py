@@ -7,12 +7,12 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-EVERY = 10.0  # seconds between lines where the output is not a terminal
-WORTH = 1.0  # seconds after which the time taken is worth a line
+REPORT_EVERY = 10.0  # seconds between lines where the output is not a terminal
+REPORT_AFTER = 1.0  # seconds after which the time taken is worth a line
 
 
 class ReadingBar:
-    """Shows how files are decoded and encoded: pass it as ``watch``."""
+    """Shows how files are downloaded, decoded and encoded: pass it as ``watch``."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -34,7 +34,8 @@ class ReadingBar:
     ) -> None:
         if self.tasks:
             self.bars.stop()
-        if self.tasks and kind is not None and issubclass(kind, KeyboardInterrupt):
+        kept = any(not what.startswith("downloading") for what in self.tasks)  # half a download is not
+        if kept and kind is not None and issubclass(kind, KeyboardInterrupt):
             self.console.print("what was read so far is saved; run the same command again to continue", highlight=False)
 
     def __call__(self, what: str, done: int, total: int) -> None:
@@ -47,7 +48,11 @@ class ReadingBar:
         start, before = self.began[what]
         rate = f"{(done - before) / max(now - start, 1e-3):,.0f}/s"
         self.bars.update(self.tasks[what], completed=done, rate=rate)
-        late = now - start > WORTH if done == total else not self.console.is_terminal and now - self.said > EVERY
+        late = (
+            now - start > REPORT_AFTER
+            if done == total
+            else not self.console.is_terminal and now - self.said > REPORT_EVERY
+        )
         if late:
             self.said = now
             self.console.print(f"{what}: {done:,}/{total:,} in {now - start:,.0f} s, {rate}", highlight=False)

@@ -48,15 +48,15 @@ def predict(
     """Label new DATA with a run's model: id, cluster, confidence. The run's encoder is used unless it has moved."""
     with importing():
         from lsdc import parallel
-        from lsdc.data.dataset import recalled
         from lsdc.data.files import open_data
+        from lsdc.data.reading import from_config
         from lsdc.methods import load, read_config
         from lsdc.methods.assignment import best_two
         from lsdc.runs.atomic import write_atomic
         from lsdc.runs.folder import Run
         from lsdc.runs.labels import labels_csv
 
-    known = recalled(read_config(Run.open(run))["data"])
+    known = from_config(read_config(Run.open(run))["data"])
     if out_ is not None:
         check_output(out_, run, data)
     known = replace(known, matched=True) if columns is None else replace(known, id_column=None)
@@ -73,7 +73,7 @@ def predict(
     say_reading(dataset, context)
     found = best_two(p)
     ids, beside = dataset.ids or range(len(p)), dataset.beside
-    text = labels_csv(ids, found.labels.tolist(), found.confidence.tolist(), found.more(), model._names, beside)
+    text = labels_csv(ids, found.labels.tolist(), found.confidence.tolist(), found.runner_up(), model._names, beside)
     if out_ is None or str(out_) == "-":
         sys.stdout.write(text.encode(errors="backslashreplace").decode())
         return
@@ -104,10 +104,10 @@ def evaluate(
 ) -> None:
     """Show how good a run's clusters are: scores if there are labels, otherwise sizes and confidence."""
     with importing():
-        from lsdc.data.truth import folders_of, read_labels
+        from lsdc.data.truth import folders_of, read_true_labels
         from lsdc.experiments.baselines import kmeans_rows
         from lsdc.methods import read_config
-        from lsdc.metrics import cluster_sizes, score
+        from lsdc.metrics import CONFIDENT, cluster_sizes, score
         from lsdc.report.terminal import scores_table, sizes_table
         from lsdc.runs.folder import Run
 
@@ -121,7 +121,7 @@ def evaluate(
     dataset = _data_of(config, data_root) if baselines or not given else None
     y = dataset.y if dataset else None
     if labels:
-        y, said = read_labels(labels, ids, source.get("id_column"))
+        y, said = read_true_labels(labels, ids, source.get("id_column"))
         for note in said:
             line(err, note)
     if labels_from_folders:
@@ -131,14 +131,8 @@ def evaluate(
         raise InputError(f"{source['source']}: {len(y)} labels, but the run has {len(assigned)} samples")
     if y is None:
         if as_json:
-            print(
-                json.dumps(
-                    {
-                        "sizes": cluster_sizes(assigned, n_clusters).tolist(),
-                        "confident_share": float((confidence > 0.9).mean()),
-                    }
-                )
-            )
+            sizes, confident = cluster_sizes(assigned, n_clusters), float((confidence > CONFIDENT).mean())
+            print(json.dumps({"sizes": sizes.tolist(), "confident_share": confident}))
             return
         out.print(sizes_table(assigned, confidence, n_clusters))
         line(err, "no labels to compare with; give them with --labels FILE or --labels-from-folders")
@@ -148,8 +142,7 @@ def evaluate(
     rows = kmeans_rows(dataset, y, folder) if baselines and dataset else {}
     rows[config["method"]] = score(y, assigned, confidence)
     if as_json:
-        figures = {name: {k: None if v != v else v for k, v in row._asdict().items()} for name, row in rows.items()}
-        print(json.dumps(figures))
+        print(json.dumps({name: row.as_json() for name, row in rows.items()}))
         return
     out.print(scores_table(rows, f"{source.get('source', run)}, {len(y):,} samples, {n_clusters} clusters"))
     say_next(run, "predict", run, source.get("source", "NEW_DATA"))
@@ -196,14 +189,14 @@ def data_or_why(config: dict[str, Any], data_root: Path | None) -> "tuple[Datase
 
 def _data_of(config: dict[str, Any], data_root: Path | None) -> "Dataset | None":
     """The data a run was fitted on, if it came from a file or is built in."""
-    from lsdc.data.dataset import recalled
     from lsdc.data.files import open_data
+    from lsdc.data.reading import from_config
 
     source = config["data"]
     if "source" not in source:
         return None
     with ReadingBar(err) as bar:
-        return open_data(str(source["source"]), root_of(data_root), bar, **vars(recalled(source)))
+        return open_data(str(source["source"]), root_of(data_root), bar, **vars(from_config(source)))
 
 
 def _changed(dataset: "Dataset", config: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lsdc.cli.console import about_data, line, out, program
+from lsdc.cli.console import about_data, err, line, out, program
 from lsdc.cli.importing import importing
 from lsdc.cli.options import (
     DataArgument,
@@ -15,6 +15,7 @@ from lsdc.cli.options import (
     reads_data,
     root_of,
 )
+from lsdc.cli.reading import ReadingBar
 from lsdc.cli.wording import say_reading
 from lsdc.errors import InputError
 
@@ -33,12 +34,13 @@ def suggest_k(
     Example:  lsdc suggest-k photos/
     """
     with importing():
-        from lsdc.data.dataset import Reading
         from lsdc.data.files import open_data
+        from lsdc.data.reading import Reading
         from lsdc.methods import suggest_k as suggest
         from lsdc.report.terminal import candidates_table
 
-    dataset = open_data(data, root_of(data_root), **vars(reading(Reading(), **options)))
+    with ReadingBar(err) as bar:
+        dataset = open_data(data, root_of(data_root), bar, **vars(reading(Reading(), **options)))
     say_reading(dataset, context)
     try:
         found = suggest(dataset)

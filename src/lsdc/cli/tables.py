@@ -18,6 +18,7 @@ from lsdc.cli.options import (
     reads_data,
     root_of,
 )
+from lsdc.cli.reading import ReadingBar
 from lsdc.cli.wording import say_reading
 from lsdc.errors import InputError
 
@@ -63,16 +64,17 @@ def reproduce(
         from lsdc.experiments import reproduce as reproducing
         from lsdc.experiments.engine import Place
         from lsdc.experiments.figures import draw, pyplot
-        from lsdc.experiments.paper import check_methods, plain_columns, table
+        from lsdc.experiments.paper import check_methods, default_methods, table
 
     base = "table1" if name == "figures" else name
     names = list(table(base).datasets) if datasets is None else words(datasets, "--datasets", "datasets")
-    chosen = plain_columns(base) if methods is None else [] if methods.strip() == "all" else methods_of(methods)
+    chosen = default_methods(base) if methods is None else [] if methods.strip() == "all" else methods_of(methods)
     check_methods(base, chosen)
     place = Place(root_of(data_root), out_, device or "auto", jobs)
     if name == "figures":
         pyplot()  # a missing library is reported before hours of work
-    data = reproducing.read_data(base, names, scale, place.root, samples)
+    with ReadingBar(err) as bar:
+        data = reproducing.read_data(base, names, scale, place.root, samples, bar)
     wanted = reproducing.grid(base, data, seeds, scale, samples, chosen)
     with _board() as board:
         watch = _watch(board, _plan([str(job.facts["variant"]) for job in wanted]))
@@ -80,7 +82,7 @@ def reproduce(
     _show(f"{table(base).title}, scale {scale}", reproducing.SHORT, rows)
     written = [out_ / f"{base}-{scale}{suffix}" for suffix in (".md", ".tex", ".json")]
     if name == "figures":
-        written += draw(reproducing.of_lsdc(data, scale, out_, samples), out_)
+        written += draw(reproducing.lsdc_results(data, scale, out_, samples), out_)
     _say_end(written, state)
 
 
@@ -126,19 +128,20 @@ def compare(
     """
     with importing():
         from lsdc.cli.parameters import changes_of, methods_of
-        from lsdc.data.dataset import Reading
+        from lsdc.data.reading import Reading
         from lsdc.experiments import compare as comparing
         from lsdc.experiments.engine import Place
         from lsdc.experiments.job import Source
-        from lsdc.experiments.scatter import against_time
         from lsdc.experiments.table import BASE, below
+        from lsdc.experiments.time_plot import against_time
 
     place = Place(root_of(data_root), out_ or Path("compare") / Path(data).resolve().stem, device or "auto", jobs)
     asked = methods_of(methods)
     changes = changes_of(set_ or [], [*asked, BASE])
     try:
         source = Source(data, reading(Reading(), **options))
-        dataset = source.open(place.root)
+        with ReadingBar(err) as bar:
+            dataset = source.open(place.root, bar)
         n_clusters = clusters or dataset.n_clusters
         if n_clusters is None:
             raise InputError(f"--clusters is missing: {data} has no known number of classes")

@@ -9,7 +9,7 @@ from lsdc.cli.console import err, line
 from lsdc.errors import InputError, Note
 
 if TYPE_CHECKING:
-    from lsdc.data.dataset import Dataset
+    from lsdc.data.reading import Dataset
 
 OPTIONS = {  # the option for each parameter that an error or a note may name
     "array": "--array",

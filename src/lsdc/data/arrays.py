@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lsdc.data.budget import RATIO, check_memory
-from lsdc.data.dataset import Dataset, Reading
+from lsdc.data.reading import Dataset, Reading
 from lsdc.errors import InputError, reason
 
 # what numpy and zipfile raise on damaged files, whose headers are Python literals

@@ -16,8 +16,8 @@ from scipy.io import loadmat
 
 from lsdc.data.arrays import check_indices
 from lsdc.data.budget import check_memory
-from lsdc.data.dataset import Dataset
 from lsdc.data.download import BROKEN, OfficialFiles, content, fetch, find, verify
+from lsdc.data.reading import Dataset
 from lsdc.errors import InputError
 
 Part = tuple[np.ndarray, np.ndarray]  # images, labels

@@ -44,7 +44,7 @@ def computed(n: int, compute: Compute, part: int) -> Rows:
     return np.concatenate([rows for rows, _ in parts]), {i: why for _, bad in parts for i, why in bad.items()}
 
 
-def kept(name: str, n: int, compute: Compute, part: int) -> Rows:
+def cached(name: str, n: int, compute: Compute, part: int) -> Rows:
     """The rows cached under a name; missing ones are computed and written, ``part`` rows at a time."""
     place = folder() / f"{name}.npy"
     try:

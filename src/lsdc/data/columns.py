@@ -19,7 +19,7 @@ def why_id(name: str, values: Any, named: bool = True) -> str | None:
     if getattr(values, "ndim", 1) > 1:
         return None
     like, unnamed = named and ID_NAME.fullmatch(name), named and UNNAMED.fullmatch(name)
-    words = all(isinstance(value, str) for value in values) and are_texts(values)
+    words = all(isinstance(value, str) for value in values) and are_mostly_words(values)
     why = f"{'is named like an id' if like else 'has no name'} and differs in every row"
     if (like or unnamed) and words and len(set(values)) == len(values):
         return why
@@ -41,7 +41,7 @@ def whole_numbers(values: Any) -> list[int] | None:
     return list(values) if is_whole else None
 
 
-def are_texts(values: Any) -> bool:
+def are_mostly_words(values: Any) -> bool:
     """Whether most values are not numbers: a single blank among numbers is a mistake, not a text."""
     if isinstance(values, np.ndarray):
         return False

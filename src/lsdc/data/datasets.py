@@ -7,7 +7,9 @@ import numpy as np
 from sklearn.datasets import load_digits, make_blobs, make_moons
 
 from lsdc.data.benchmarks import cifar10, cifar100_20, mnist, reuters10k, stl10
-from lsdc.data.dataset import Dataset
+from lsdc.data.cache import Watch, quiet
+from lsdc.data.download import watched
+from lsdc.data.reading import Dataset
 from lsdc.errors import unknown
 
 __all__ = ["DATASETS", "Dataset", "load"]
@@ -43,8 +45,9 @@ DATASETS: dict[str, Callable[[Path], Dataset]] = {
 }
 
 
-def load(name: str, root: str | Path = "") -> Dataset:
-    """A data set by name; ``root`` is where downloaded files are kept."""
+def load(name: str, root: str | Path = "", watch: Watch = quiet) -> Dataset:
+    """A data set by name; ``root`` is where downloaded files are kept, and ``watch`` is shown how far a download is."""
     if name not in DATASETS:
         raise unknown("data set", name, DATASETS)
-    return DATASETS[name](Path(root).expanduser())
+    with watched(watch):
+        return DATASETS[name](Path(root).expanduser())

@@ -2,12 +2,15 @@
 
 import gzip
 import hashlib
+import logging
+import math
 import os
 import shutil
 import tarfile
 import zlib
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from http.client import HTTPException
 from os.path import isfile
@@ -17,16 +20,19 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from lsdc.data import budget
 from lsdc.data.budget import check_disk
+from lsdc.data.cache import Watch, quiet
 from lsdc.errors import InputError
 from lsdc.interrupt import Interrupt
 
+log = logging.getLogger("lsdc")
+watching: ContextVar[Watch] = ContextVar("watching", default=quiet)  # who is shown how far downloads are
+
 OFFLINE = "LSDC_OFFLINE"  # set to any value, it forbids downloads
 CHUNK = 2**18
+MB = 10**6
 BROKEN = (OSError, ValueError, EOFError, HTTPException, zlib.error, tarfile.TarError)  # a bad network, disk or file
 
 
@@ -101,11 +107,12 @@ def fetch(source: OfficialFiles, root: Path) -> Path:
         if os.environ.get(OFFLINE):
             raise OSError(f"{OFFLINE} is set")
         root.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=root, prefix=f".{source.folder}.") as temporary, _progress(source, folder) as bar:
+        with TemporaryDirectory(dir=root, prefix=f".{source.folder}.") as temporary:
             stage = Path(temporary) / source.folder
             stage.mkdir()
+            log.info("downloading %s%s into %s", source.urls[0], source.archive, folder)
             for name in missing[:1] if source.archive else missing:
-                _download(source, name, stage, bar)
+                _download(source, name, stage)
             _put(stage, folder)
     except BaseException as error:
         if new:
@@ -118,23 +125,22 @@ def fetch(source: OfficialFiles, root: Path) -> Path:
     return folder
 
 
-def _progress(source: OfficialFiles, folder: Path) -> Progress:
-    """A bar on a terminal, one line elsewhere."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        line = f"downloading {source.urls[0]}{source.archive} into {folder}"
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    text = TextColumn("{task.description}", markup=False)
-    return Progress(text, *columns, console=console, transient=True, disable=not console.is_terminal)
+@contextmanager
+def watched(watch: Watch) -> Iterator[None]:
+    """Show the progress of downloads, in megabytes, to ``watch``."""
+    before = watching.set(watch)
+    try:
+        yield
+    finally:
+        watching.reset(before)
 
 
-def _download(source: OfficialFiles, name: str, stage: Path, bar: Progress) -> None:
+def _download(source: OfficialFiles, name: str, stage: Path) -> None:
     """Download and check one file, or the archive with all of them, from the first mirror that has it."""
     target = stage.parent / source.archive if source.archive else stage / f"{name}.gz"
     for url in source.urls:
         try:
-            digest = _transfer(url + source.served(name), target, source.timeout, bar)
+            digest = _transfer(url + source.served(name), target, source.timeout)
             if source.archive:
                 if digest != source.archive_md5:
                     raise ValueError(f"not the official archive (md5 {digest} instead of {source.archive_md5})")
@@ -149,7 +155,7 @@ def _download(source: OfficialFiles, name: str, stage: Path, bar: Progress) -> N
                 raise
 
 
-def _transfer(url: str, target: Path, timeout: float, bar: Progress) -> str:
+def _transfer(url: str, target: Path, timeout: float) -> str:
     """Download a URL into a file and return its md5."""
     digest = hashlib.md5(usedforsecurity=False)
     request = Request(url, headers={"User-Agent": "lsdc"})  # noqa: S310 (from the table of official sources)
@@ -160,16 +166,22 @@ def _transfer(url: str, target: Path, timeout: float, bar: Progress) -> str:
             interrupt.finish()
         total = int(answer.headers.get("Content-Length") or 0)
         check_disk(target.parent, total, "free some space")
-        task = bar.add_task(target.name, total=total or None)
         while chunk := answer.read(CHUNK):
             if max(total, file.tell() + len(chunk)) > budget.DOWNLOAD:
                 raise OSError(f"more than the limit of {budget.DOWNLOAD:,} bytes")
             file.write(chunk)
             digest.update(chunk)
-            bar.advance(task, len(chunk))
+            _show(target.name, file.tell(), total)
         if file.tell() < total:
             raise OSError(f"the connection was cut after {file.tell():,} of {total:,} bytes")
     return digest.hexdigest()
+
+
+def _show(name: str, done: int, total: int) -> None:
+    """Show how far a download is, in whole megabytes; where the server does not say how long it is, never the end."""
+    at_the_end = done == total
+    most = math.ceil(total / MB) if total else done // MB + 1
+    watching.get()(f"downloading {name}, MB", most if at_the_end else done // MB, most)
 
 
 def _unpack(source: OfficialFiles, archive: Path, stage: Path) -> None:

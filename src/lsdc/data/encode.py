@@ -11,10 +11,10 @@ from PIL import Image
 from lsdc import allocator
 from lsdc.data import cache
 from lsdc.data.cache import Rows, Watch, quiet
-from lsdc.data.dataset import Dataset, Encoding, Reading, replaced
 from lsdc.data.decode import Range
 from lsdc.data.encoders import Encoder, encoder_of
 from lsdc.data.images import FEW, Photos, are_files, listed_photos, refuse_bad
+from lsdc.data.reading import Dataset, Encoding, Reading, replaced
 from lsdc.data.sources import as_array, image_shape, raw, row_chunks
 from lsdc.data.texts import are_texts
 from lsdc.errors import InputError
@@ -106,7 +106,7 @@ def _features(samples: Samples, encoder: Encoder, watch: Watch) -> Rows:
     allocator.keep_freed_memory()
     if samples.n <= FEW or not encoder.digest:
         return cache.computed(samples.n, compute, PART)
-    return cache.kept(cache.key("features", encoder.digest, samples.digest), samples.n, compute, PART)
+    return cache.cached(cache.key("features", encoder.digest, samples.digest), samples.n, compute, PART)
 
 
 def _samples(X: Any, span: Range | None) -> Samples:

@@ -8,14 +8,14 @@ from typing import Any
 
 from lsdc.data.arrays import read_npy, read_npz
 from lsdc.data.cache import Watch, quiet
+from lsdc.data.charset import lines_of, not_utf8
 from lsdc.data.columns import is_number
-from lsdc.data.dataset import Reading
 from lsdc.data.datasets import DATASETS, Dataset, load
 from lsdc.data.encode import encoded
-from lsdc.data.encoding import lines_of, not_utf8
 from lsdc.data.images import IMAGES, Photos, decoded, folder_of_photos
 from lsdc.data.jsonl import read_jsonl
 from lsdc.data.parquet import read_parquet
+from lsdc.data.reading import Reading
 from lsdc.data.separated import read_csv
 from lsdc.errors import InputError, reason
 
@@ -37,7 +37,7 @@ def open_data(name: str, root: str | Path = "", watch: Watch = quiet, **how: Any
 
 def _read(name: str, root: str | Path, reading: Reading, watch: Watch) -> Dataset:
     if name in DATASETS:
-        return load(name, root)
+        return load(name, root, watch)
     path = Path(name)
     try:
         is_folder, exists, is_file = path.is_dir(), path.exists(), path.is_file()

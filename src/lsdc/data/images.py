@@ -11,8 +11,8 @@ import numpy as np
 
 from lsdc.data import cache
 from lsdc.data.cache import Rows, Watch, quiet
-from lsdc.data.dataset import Dataset, replaced
 from lsdc.data.decode import DEEP, Range, ends_of, inspected, pool, read_image, scaled
+from lsdc.data.reading import Dataset, replaced
 from lsdc.data.spreadsheet import safe_path
 from lsdc.errors import InputError
 
@@ -55,7 +55,7 @@ class Photos:
         part = max(1, min(1024, PART // (size * size * 3)))
         if len(self) <= FEW:
             return cache.computed(len(self), compute, part)
-        return cache.kept(cache.key("pixels", str(size), self.digest), len(self), compute, part)
+        return cache.cached(cache.key("pixels", str(size), self.digest), len(self), compute, part)
 
     @property
     def digest(self) -> str:

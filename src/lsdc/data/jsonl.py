@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lsdc.data.dataset import Dataset, Reading, listed
-from lsdc.data.encoding import lines_of
+from lsdc.data.charset import lines_of
+from lsdc.data.reading import Dataset, Reading, listed
 from lsdc.data.tables import Table, as_dataset, vectors_first
 from lsdc.errors import InputError
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from lsdc.data.budget import check_memory
-from lsdc.data.dataset import Dataset, Reading
+from lsdc.data.reading import Dataset, Reading
 from lsdc.data.tables import Table, as_dataset, vectors_first
 from lsdc.errors import InputError, reason
 

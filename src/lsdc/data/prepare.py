@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsdc.data.columns import NO_VALUE, are_texts
-from lsdc.data.dataset import Prepared, listed
+from lsdc.data.columns import NO_VALUE, are_mostly_words
+from lsdc.data.reading import Prepared, listed
 from lsdc.errors import InputError, Note
 
 MOST_KINDS = 20  # a column with more different words holds names or texts, not kinds of something
@@ -38,7 +38,7 @@ def kinds_of(values: Sequence[Any]) -> tuple[str, ...] | None:
         return None
     kinds = sorted({value.strip() for value in values})
     few = len(kinds) <= MOST_KINDS and 2 * len(kinds) <= len(values)
-    return tuple(kinds) if few and are_texts(values) else None
+    return tuple(kinds) if few and are_mostly_words(values) else None
 
 
 def prepare(columns: dict[str, Any], scale: bool | None, known: Prepared | None) -> Made:

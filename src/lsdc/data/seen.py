@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lsdc.data.dataset import Dataset
 from lsdc.data.decode import Range, read_image, scaled
+from lsdc.data.reading import Dataset
 from lsdc.data.texts import are_texts
 
 
@@ -45,7 +45,7 @@ def seen(dataset: Dataset) -> Seen:
 
 
 def _bytes(image: np.ndarray) -> np.ndarray:
-    """Grey or coloured bytes; an image whose range nobody knows fills its own."""
+    """Grey or coloured bytes; an image of unknown range is scaled to its own."""
     if image.dtype == np.uint8:
         return image
     if image.ndim == 2:

@@ -5,11 +5,11 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 
+from lsdc.data.charset import encoding
 from lsdc.data.columns import is_number
-from lsdc.data.dataset import Dataset, Reading
-from lsdc.data.encoding import encoding
+from lsdc.data.number_formats import DECIMAL_COMMA
+from lsdc.data.reading import Dataset, Reading
 from lsdc.data.tables import Table, as_dataset
-from lsdc.data.written import DECIMAL_COMMA
 from lsdc.errors import InputError
 
 SEPARATORS = ",;\t|"

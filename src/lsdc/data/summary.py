@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lsdc.data.dataset import Dataset, listed, of_texts
 from lsdc.data.images import NO_IMAGE
+from lsdc.data.reading import Dataset, listed, of_texts
 from lsdc.data.sources import row_chunks, sample_shape
 
 ROLES = ("features", "id", "label", "unused")

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from lsdc.data.arrays import labelled
-from lsdc.data.columns import ID_NAME, NO_VALUE, UNNAMED, are_texts, have_words, whole_numbers, why_id
-from lsdc.data.dataset import Columns, Dataset, Reading, listed
+from lsdc.data.columns import ID_NAME, NO_VALUE, UNNAMED, are_mostly_words, have_words, whole_numbers, why_id
+from lsdc.data.number_formats import as_numbers, bare, has_comma, has_point
 from lsdc.data.prepare import Made, are_words, kinds_of, prepare
-from lsdc.data.written import as_numbers, bare, has_comma, has_point
+from lsdc.data.reading import Columns, Dataset, Reading, listed
 from lsdc.errors import InputError, Note, shown
 
 LABELS = ("label", "labels", "y", "class", "target")  # columns for evaluation, never seen by a method
@@ -66,9 +66,9 @@ def as_dataset(table: Table, reading: Reading) -> Dataset:
 
 
 def _are_plainly_texts(table: Table, name: str) -> bool:
-    """Whether the only column left holds texts, though nobody said so: words, and not numbers however written."""
+    """Whether the only column left holds texts, though it was not named: words, and not numbers in any notation."""
     values = table.columns[name]
-    return are_texts(values) and have_words(values) and as_numbers(values, table.separator != ",") is None
+    return are_mostly_words(values) and have_words(values) and as_numbers(values, table.separator != ",") is None
 
 
 def _label(names: list[str]) -> str | None:

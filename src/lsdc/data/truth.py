@@ -7,9 +7,9 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from lsdc.data.arrays import numbers
+from lsdc.data.charset import encoding, not_utf8
 from lsdc.data.columns import ID_NAME, UNNAMED, is_number
-from lsdc.data.dataset import listed
-from lsdc.data.encoding import encoding, not_utf8
+from lsdc.data.reading import listed
 from lsdc.data.separated import Rows, cells
 from lsdc.data.spreadsheet import text_of
 from lsdc.errors import InputError, reason, shown
@@ -17,7 +17,7 @@ from lsdc.errors import InputError, reason, shown
 LABEL_NAMES = ("label", "labels", "y", "class", "target", "category")
 
 
-def read_labels(path: Path, ids: Sequence[str], id_column: str | None = None) -> tuple[np.ndarray, list[str]]:
+def read_true_labels(path: Path, ids: Sequence[str], id_column: str | None = None) -> tuple[np.ndarray, list[str]]:
     """A label for each of ``ids``, and notes on how they were found.
 
     A .npy file or a single column lists them in the order of the data, a table with ids in any order.

@@ -20,7 +20,7 @@ class Comparison:
 
     title: str
     labelled: bool
-    about: dict[str, Any]
+    data: dict[str, Any]
     asked: tuple[str, ...]
     jobs: tuple[Job, ...]
 
@@ -53,19 +53,19 @@ def plan(
 ) -> Comparison:
     """Everything to run on a data set, checked before it runs; K-means is always among the methods."""
     wanted = methods if BASE in methods else [*methods, BASE]
-    about = data_facts(dataset, inputs_of(dataset))
+    data = data_facts(dataset, inputs_of(dataset))
     jobs = [job(source, m, n_clusters, seed, (changes or {}).get(m)) for seed in range(seeds) for m in wanted]
     for each in jobs[: len(wanted)]:
-        each.check(about)
-    title = f"{printable(dataset.title or dataset.name)}: {about['n']:,} samples, {n_clusters} clusters"
-    return Comparison(title, dataset.y is not None, about, tuple(methods), tuple(jobs))
+        each.check(data)
+    title = f"{printable(dataset.title or dataset.name)}: {data['n']:,} samples, {n_clusters} clusters"
+    return Comparison(title, dataset.y is not None, data, tuple(methods), tuple(jobs))
 
 
 def compare(wanted: Comparison, place: Place, watch: Watch = lambda state: None) -> tuple[list[Row], State]:
     """Run the jobs that have no result yet, and write OUT/compare.md, .tex and .json."""
     _check_place(place.out)
-    found = {each.name: each.read_if_done(place.out, wanted.about) for each in wanted.jobs}
-    keys = {each.name: each.pretext(wanted.about) for each in wanted.jobs}
+    found = {each.name: each.read_if_done(place.out, wanted.data) for each in wanted.jobs}
+    keys = {each.name: each.pretext(wanted.data) for each in wanted.jobs}
     rows: list[Row] = []
 
     def written(results: Sequence[dict[str, Any]], state: State) -> None:

@@ -3,10 +3,12 @@
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -47,7 +49,7 @@ class Running:
     """A running job: its process, the pipe it reports on, and its last report."""
 
     job: Job
-    process: SpawnProcess
+    process: BaseProcess
     pipe: Connection
     slot: int
     progress: Progress | None = None
@@ -162,8 +164,17 @@ def _may_start(job: Job, keys: Mapping[str, str], running: Sequence[Running]) ->
     return all(r.progress is not None and r.progress.stage != "pretext" for r in same)
 
 
+def _context() -> ForkServerContext | SpawnContext:
+    """How jobs are started: forked from a server that has imported what they need; on Windows from the beginning."""
+    if sys.platform == "win32":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["lsdc.experiments.job"])
+    return context
+
+
 def _start(job: Job, place: Place, slot: int) -> Running:
-    context = multiprocessing.get_context("spawn")
+    context = _context()
     pipe, theirs = context.Pipe(duplex=False)
     device = place.device
     if device in ("auto", "cuda") and torch.cuda.device_count() > 1:
@@ -180,6 +191,7 @@ def _start(job: Job, place: Place, slot: int) -> Running:
 
 def _work(job: Job, root: Path, out: Path, device: str, pipe: Connection) -> None:
     """Run a job in this process on one thread, so that results do not depend on the number of cores or jobs."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     try:
         with threadpool_limits(1):

@@ -10,9 +10,10 @@ import numpy as np
 from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 
-from lsdc.data.dataset import Reading
+from lsdc.data.cache import Watch, quiet
 from lsdc.data.datasets import Dataset
 from lsdc.data.files import open_data
+from lsdc.data.reading import Reading
 from lsdc.data.sources import Data, flat, spec_of
 from lsdc.errors import InputError, Unsuitable
 from lsdc.experiments import measure, results, sharing
@@ -32,9 +33,9 @@ class Source:
     reading: Reading = field(default_factory=Reading)
     samples: int | None = None  # how many, if not all
 
-    def open(self, root: Path) -> Dataset:
+    def open(self, root: Path, watch: Watch = quiet) -> Dataset:
         """The data set or a part of it, the same for every seed, with labels as whole numbers."""
-        dataset = open_data(self.data, root, **vars(self.reading))
+        dataset = open_data(self.data, root, watch, **vars(self.reading))
         if dataset.y is not None:
             names, y = np.unique(dataset.y, return_inverse=True)
             dataset = replace(dataset, y=y, class_names=dataset.class_names or tuple(map(str, names)))
@@ -89,58 +90,58 @@ class Job:
             return LSDC(**{**self.params, "epochs": 0})
         return METHODS[self.method](**self.params, **self.starts)
 
-    def check(self, about: dict[str, Any]) -> None:
+    def check(self, data: dict[str, Any]) -> None:
         """Raise ``InputError`` for a parameter that is invalid on this data."""
         try:
-            self.build().resolved(tuple(about["shape"]), about["n"], about["sparse"])
+            self.build().resolved(tuple(data["shape"]), data["n"], data["sparse"])
         except Unsuitable:
             pass  # the job is left out when its turn comes
         except InputError as error:
             raise error.within(self.method) from None
 
-    def config(self, about: dict[str, Any]) -> dict[str, Any]:
+    def config(self, data: dict[str, Any]) -> dict[str, Any]:
         """Everything that decides the result, with every ``auto`` replaced, to recognise outdated files."""
         model = self.build()
-        settings = {k: v for k, v in results.settings_of(model, about).items() if k not in self.starts}
+        settings = {k: v for k, v in results.settings_of(model, data).items() if k not in self.starts}
         decided = {"method": self.method, "on": self.on, "behaviour": model.behaviour, "settings": settings}
-        return {**decided, **self.starts, "data": about}
+        return {**decided, **self.starts, "data": data}
 
-    def pretext(self, about: dict[str, Any]) -> str:
+    def pretext(self, data: dict[str, Any]) -> str:
         """The key of the pretext; jobs with the same key share it. Empty if there is none."""
         model = self.build()
         try:
-            settings = results.settings_of(model, about)
+            settings = results.settings_of(model, data)
         except InputError:  # the error is reported when the job's turn comes
             return ""
-        shared = {"method": model.method, "seed": self.seed, "settings": settings, "data": about}
+        shared = {"method": model.method, "seed": self.seed, "settings": settings, "data": data}
         return sharing.pretext_key(shared) if sharing.has_pretext(settings) else ""
 
     def checked(self, result: dict[str, Any], file: Path) -> dict[str, Any]:
         """The content of a file, if it belongs to this job."""
         if any(result.get(name) != value for name, value in self.facts.items()):
-            raise results.not_one(file)
+            raise results.not_a_result(file)
         return result
 
     def read(self, out: Path) -> dict[str, Any]:
         """Its result."""
         return self.checked(results.parsed(self.file(out)), self.file(out))
 
-    def read_if_done(self, out: Path, about: dict[str, Any]) -> dict[str, Any] | None:
+    def read_if_done(self, out: Path, data: dict[str, Any]) -> dict[str, Any] | None:
         """The result, if there is one; a result of other settings or data is refused, not overwritten."""
         if not (file := self.file(out)).exists():
             return None
-        return results.of_today(file, self.read(out), lambda: self.config(about))
+        return results.current(file, self.read(out), lambda: self.config(data))
 
     def work(self, root: Path, out: Path, device: str = "auto", monitor: Monitor | None = None) -> dict[str, Any]:
         """Run the job, resuming an interrupted run of it, and write its file."""
         dataset, known = self.source.open(root), environment()
         inputs = inputs_of(dataset)
-        about = results.data_facts(dataset, inputs)
+        data = results.data_facts(dataset, inputs)
         model = self.build().set_params(device=device)
-        run, settings = sharing.SharingRun(self.folder(out)), results.settings_of(model, about)
-        resume = results.is_interrupted(run, model, settings, about)
+        run, settings = sharing.SharingRun(self.folder(out)), results.settings_of(model, data)
+        resume = results.is_interrupted(run, model, settings, data)
         run.overwrite = not resume  # outdated files there are of no use
-        X = dataset if self.on != "directions" else directions(dataset.X, self.seed)
+        X = dataset if self.on != "directions" else lsa(dataset.X, self.seed)
         spent, said = measure.timed(model, X, run, resume, monitor)
         history = measure.curves(model)
         if self.on == "pretext":
@@ -151,12 +152,12 @@ class Job:
             **self.facts,
             "data": self.source.data,
             "title": dataset.title or dataset.name,
-            "n": about["n"],
+            "n": data["n"],
             **measure.clusters(model),
             **spent.as_dict(),
             "peak_mb": measure.peak_mb(),
             "warnings": said,
-            "config": self.config(about),
+            "config": self.config(data),
             "environment": known,
             **measure.scores(model, X, dataset, inputs, self.seed),
             "history": history,
@@ -172,7 +173,7 @@ class Job:
         return model, measure.Spent(time.perf_counter() - wall, time.process_time() - cpu)
 
 
-def directions(X: Any, seed: int) -> np.ndarray:
+def lsa(X: Any, seed: int) -> np.ndarray:
     """Samples by their angle in the inputs' 20 leading singular directions: latent semantic analysis."""
     x = flat(Data(X, spec_of(X)))
     found = TruncatedSVD(min(N_LEADING, *x.shape), random_state=derive(seed, "directions") % 2**32).fit(x)

@@ -15,7 +15,7 @@ from lsdc.data.datasets import Dataset
 from lsdc.data.sources import Data, raw
 from lsdc.errors import HealthWarning, InputError
 from lsdc.methods import Estimator, KMeans
-from lsdc.metrics import clustering_accuracy, confusion, score
+from lsdc.metrics import CONFIDENT, cluster_sizes, clustering_accuracy, confusion, score
 from lsdc.runs.folder import Run
 from lsdc.training.health import clusters_alive
 from lsdc.training.loop import Progress
@@ -87,7 +87,7 @@ def peak_mb() -> float | None:
 
 def clusters(model: Estimator) -> dict[str, Any]:
     """How many clusters are alive, and their sizes."""
-    sizes = np.bincount(model.labels_, minlength=model.n_clusters_)
+    sizes = cluster_sizes(model.labels_, model.n_clusters_)
     return {"alive": clusters_alive((sizes / sizes.sum()).tolist()), "sizes": sizes.tolist()}
 
 
@@ -110,10 +110,9 @@ def _comparable(inputs: Data) -> Any:
 def against_labels(model: Estimator, X: Any, dataset: Dataset) -> dict[str, Any]:
     """Scores and confusion matrices of all samples and of the confident ones."""
     confidence = model.predict_proba(X).max(1)
-    y, sure = np.asarray(dataset.y), confidence > 0.9
-    scores = score(y, model.labels_, confidence)._asdict()
+    y, sure = np.asarray(dataset.y), confidence > CONFIDENT
     return {
-        "scores": {name: None if value != value else value for name, value in scores.items()},
+        "scores": dict(score(y, model.labels_, confidence).as_json()),
         "class_names": list(dataset.class_names),
         "confusion": confusion(y, model.labels_, np.ones_like(sure)).tolist(),
         "confusion_confident": confusion(y, model.labels_, sure).tolist(),

@@ -151,7 +151,7 @@ def _has(name: str, dataset: str, variant: str) -> bool:
     return dataset in TABLES[name].only.get(variant, TABLES[name].datasets)
 
 
-def plain_columns(name: str) -> list[str]:
+def default_methods(name: str) -> list[str]:
     """The methods that run by default: LSD-C and K-means, which take minutes where all of them take hours."""
     return [method for method in ("lsdc", "kmeans") if any(VARIANTS[v].method == method for v in table(name).variants)]
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lsdc.data import cache
 from lsdc.data.datasets import DATASETS
 from lsdc.errors import InputError, unknown
 from lsdc.experiments import results
@@ -14,19 +15,19 @@ from lsdc.experiments.paper import TABLES, VARIANTS, belongs, changes, check_dat
 from lsdc.experiments.recipes import SCALES, ablation, merged, recipe
 from lsdc.experiments.table import SCORED, Row, noted, summarise, write
 
-Abouts = Mapping[str, dict[str, Any]]  # what is known of each data set (``results.data_facts``)
+DataFacts = Mapping[str, dict[str, Any]]  # what is known of each data set (``results.data_facts``)
 COLUMNS = ("data", *SCORED, "published")
 SHORT = ("data", "method", "ACC % (n)", "worst", "published")  # for a terminal
 MANY = 20_000  # samples beyond which K-means has only 5 starts, as each takes long
 
 
-def job(about: dict[str, Any], dataset: str, variant: str, scale: str, seed: int, samples: int | None = None) -> Job:
+def job(data: dict[str, Any], dataset: str, variant: str, scale: str, seed: int, samples: int | None = None) -> Job:
     """The job for a data set, or for some samples of it, a variant and a seed."""
     v = VARIANTS[variant]
-    common = {"n_clusters": about["n_clusters"], "random_state": seed}
-    starts = {"n_init": 20 if about["n"] <= MANY else 5} if v.method == "kmeans" else {}
+    common = {"n_clusters": data["n_clusters"], "random_state": seed}
+    starts = {"n_init": 20 if data["n"] <= MANY else 5} if v.method == "kmeans" else {}
     is_lsdc = v.method == "lsdc" or v.on == "pretext"
-    params = _params(about, dataset, variant, scale, samples) if is_lsdc else {}
+    params = _params(data, dataset, variant, scale, samples) if is_lsdc else {}
     group = f"{dataset}{f'-{samples}' if samples else ''}-{scale}-{variant}"
     return Job(
         name=f"{group}-seed{seed}",
@@ -41,13 +42,13 @@ def job(about: dict[str, Any], dataset: str, variant: str, scale: str, seed: int
     )
 
 
-def _params(about: dict[str, Any], dataset: str, variant: str, scale: str, samples: int | None) -> dict[str, Any]:
+def _params(data: dict[str, Any], dataset: str, variant: str, scale: str, samples: int | None) -> dict[str, Any]:
     """LSD-C's recipe for a data set, with a variant's changes."""
-    params = recipe(scale, dataset, tuple(about["shape"]))
+    params = recipe(scale, dataset, tuple(data["shape"]))
     if samples and scale == "cpu":  # the recipe's epochs are for the whole set; a part gets enough steps instead
         params["epochs"] = "auto"
     if VARIANTS[variant].images_only and scale == "cpu":
-        params |= ablation(dataset, about["n"])
+        params |= ablation(dataset, data["n"])
     params = merged(params, changes(variant, dataset, scale))
     if samples and scale == "cpu":
         params["pretext_plan"] = {k: v for k, v in params.get("pretext_plan", {}).items() if k != "epochs"}
@@ -66,51 +67,58 @@ def parts(name: str) -> dict[str, Any] | None:
     return {**given, "seed": int(given["seed"]), "samples": int(given["samples"]) if given["samples"] else None}
 
 
-def read_data(name: str, datasets: Sequence[str], scale: str, root: Path, samples: int | None = None) -> Abouts:
+def read_data(
+    name: str,
+    datasets: Sequence[str],
+    scale: str,
+    root: Path,
+    samples: int | None = None,
+    watch: cache.Watch = cache.quiet,
+) -> DataFacts:
     """Facts about a table's data sets, all of which are read before anything runs."""
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
     for dataset in datasets:
         if dataset not in DATASETS:
             raise unknown("data set", dataset, DATASETS)
-    abouts = {dataset: _about(Source(dataset, samples=samples), root) for dataset in datasets}
-    check_datasets(name, {dataset: len(about["shape"]) == 3 for dataset, about in abouts.items()})
-    return abouts
+    found = {dataset: _facts(Source(dataset, samples=samples), root, watch) for dataset in datasets}
+    check_datasets(name, {dataset: len(data["shape"]) == 3 for dataset, data in found.items()})
+    return found
 
 
-def _about(source: Source, root: Path) -> dict[str, Any]:
-    dataset = source.open(root)
+def _facts(source: Source, root: Path, watch: cache.Watch) -> dict[str, Any]:
+    dataset = source.open(root, watch)
     if dataset.y is None:
         raise InputError(f"{source.data}: has no labels to measure against")
     return results.data_facts(dataset, inputs_of(dataset))
 
 
 def grid(
-    name: str, abouts: Abouts, seeds: int, scale: str, samples: int | None = None, methods: Sequence[str] = ()
+    name: str, datasets: DataFacts, seeds: int, scale: str, samples: int | None = None, methods: Sequence[str] = ()
 ) -> list[Job]:
     """The jobs of a table for some or all methods; those on a pretext's features only where there is a pretext."""
     jobs = [
-        (job(about, dataset, variant, scale, seed, samples), about)
-        for dataset, about in abouts.items()
+        (job(data, dataset, variant, scale, seed, samples), data)
+        for dataset, data in datasets.items()
         for seed in range(seeds)
         for variant in columns(name, dataset, methods)
     ]
-    return [each for each, about in jobs if each.on != "pretext" or each.pretext(about)]
+    return [each for each, data in jobs if each.on != "pretext" or each.pretext(data)]
 
 
 def reproduce(
-    name: str, jobs: Sequence[Job], abouts: Abouts, scale: str, place: Place, watch: Watch = lambda state: None
+    name: str, jobs: Sequence[Job], datasets: DataFacts, scale: str, place: Place, watch: Watch = lambda state: None
 ) -> tuple[list[Row], State]:
     """Run the jobs of a table that have no result yet, and write OUT/TABLE-SCALE.md, .tex and .json."""
     if not jobs:
-        raise InputError(f"nothing to run: table {name} has none of these methods on {', '.join(abouts)}")
-    keys = {each.name: each.pretext(abouts[each.source.data]) for each in jobs}
-    now = {each.name: abouts[each.source.data] for each in jobs}
-    found = existing(name, scale, place.out, now, tuple(abouts))
+        raise InputError(f"nothing to run: table {name} has none of these methods on {', '.join(datasets)}")
+    keys = {each.name: each.pretext(datasets[each.source.data]) for each in jobs}
+    now = {each.name: datasets[each.source.data] for each in jobs}
+    found = existing(name, scale, place.out, now, tuple(datasets))
     rows: list[Row] = []
 
     def written(finished: Sequence[dict[str, Any]], state: State) -> None:
-        rows[:] = rows_of(name, scale, finished, tuple(abouts))
+        rows[:] = rows_of(name, scale, finished, tuple(datasets))
         facts = {"table": name, "scale": scale, **state.ends}
         write(place.out / f"{name}-{scale}", title_of(name, scale), COLUMNS, rows, state.notes, facts)
 
@@ -118,7 +126,7 @@ def reproduce(
     return rows, run_table(jobs, found, place, written, asked=asked, keys=keys, watch=watch)
 
 
-def existing(name: str, scale: str, out: Path, now: Abouts, asked: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+def existing(name: str, scale: str, out: Path, now: DataFacts, asked: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
     """The results of a table below ``out``, whichever call made them, if their settings are current.
 
     Data sets in ``now`` are compared with it; for others, what their files say is taken.
@@ -127,8 +135,8 @@ def existing(name: str, scale: str, out: Path, now: Abouts, asked: Sequence[str]
     for file in sorted((out / "cells").glob("*.json")):
         if (given := parts(file.stem)) and _stands_in(name, scale, given, asked):
             result = results.parsed(file)
-            about = now.get(file.stem, result["config"]["data"])
-            found[file.stem] = _of_today(file, result, about, given)
+            data = now.get(file.stem, result["config"]["data"])
+            found[file.stem] = _current(file, result, data, given)
     return found
 
 
@@ -138,12 +146,12 @@ def _stands_in(name: str, scale: str, facts: Mapping[str, Any], asked: Sequence[
     return facts["scale"] == scale and facts["variant"] in columns(name) and at_home
 
 
-def _of_today(file: Path, result: dict[str, Any], about: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+def _current(file: Path, result: dict[str, Any], data: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     try:
-        each = job(about, **given)
+        each = job(data, **given)
     except (KeyError, TypeError):
-        raise results.not_one(file) from None
-    return results.of_today(file, each.checked(result, file), lambda: each.config(about))
+        raise results.not_a_result(file) from None
+    return results.current(file, each.checked(result, file), lambda: each.config(data))
 
 
 def rows_of(name: str, scale: str, found: Sequence[Mapping[str, Any]], asked: Sequence[str] = ()) -> list[Row]:
@@ -167,12 +175,14 @@ def title_of(name: str, scale: str) -> str:
     return f"{TABLES[name].title}, scale `{scale}`"
 
 
-def of_lsdc(abouts: Abouts, scale: str, out: Path, samples: int | None = None) -> dict[str, list[dict[str, Any]]]:
+def lsdc_results(
+    datasets: DataFacts, scale: str, out: Path, samples: int | None = None
+) -> dict[str, list[dict[str, Any]]]:
     """LSD-C's results on each data set, seed by seed, for the figures."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for dataset, about in abouts.items():
+    for dataset, data in datasets.items():
         seed = 0
-        while (each := job(about, dataset, "lsdc", scale, seed, samples)).file(out).exists():
+        while (each := job(data, dataset, "lsdc", scale, seed, samples)).file(out).exists():
             found.setdefault(each.group.removesuffix("-lsdc"), []).append(each.read(out))
             seed += 1
     return found

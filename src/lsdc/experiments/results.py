@@ -74,19 +74,19 @@ def data_facts(dataset: Dataset, inputs: Data) -> dict[str, Any]:
     }
 
 
-def settings_of(model: Estimator, about: dict[str, Any]) -> dict[str, Any]:
+def settings_of(model: Estimator, data: dict[str, Any]) -> dict[str, Any]:
     """Everything that decides a fit on some data, except the seed."""
-    return model.resolved(tuple(about["shape"]), about["n"], about["sparse"])
+    return model.resolved(tuple(data["shape"]), data["n"], data["sparse"])
 
 
-def is_interrupted(folder: Run, model: Estimator, settings: dict[str, Any], about: dict[str, Any]) -> bool:
+def is_interrupted(folder: Run, model: Estimator, settings: dict[str, Any], data: dict[str, Any]) -> bool:
     """Whether a folder holds an interrupted run of exactly this fit."""
     if not is_run(folder.path) or not (folder.path / "checkpoint").exists():
         return False
     stored = folder.read_json("config.json")
     same = stored["settings"] == settings and stored.get("method") == model.method
     same = same and stored.get("behaviour") == model.behaviour
-    return same and stored["seed"] == model.random_state and same_data(stored["data"].get("digest"), about["digest"])
+    return same and stored["seed"] == model.random_state and same_data(stored["data"].get("digest"), data["digest"])
 
 
 def parsed(file: Path) -> dict[str, Any]:
@@ -98,19 +98,19 @@ def parsed(file: Path) -> dict[str, Any]:
         if not isinstance(result["config"]["data"], dict):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise not_one(file) from None
+        raise not_a_result(file) from None
     return result
 
 
-def not_one(file: Path) -> InputError:
+def not_a_result(file: Path) -> InputError:
     """The error for a file that is not a result, or belongs to another job."""
     return InputError(
         f"{file}: not a result that lsdc wrote for this table; remove it, or choose another output folder"
     )
 
 
-def of_today(file: Path, result: dict[str, Any], now: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The result, if it was made with the settings of ``now``; otherwise it is refused, not overwritten."""
+def current(file: Path, result: dict[str, Any], now: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The result, if it was made with the settings of ``now``; an outdated one is refused, not overwritten."""
     try:
         different = difference(*_comparable(result["config"], now()))
     except (KeyError, TypeError):

@@ -23,7 +23,7 @@ PAGE = 60
 TYPICAL = 8  # samples shown per cluster
 
 
-class Halve(BaseModel):
+class SplitRequest(BaseModel):
     """Split a cluster in two along the neighbour graph of its samples."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -31,22 +31,22 @@ class Halve(BaseModel):
     cluster: Cluster
 
 
-class Wish(BaseModel):
+class EditRequest(BaseModel):
     """An edit, and the version of the clusters it applies to."""
 
     model_config = ConfigDict(extra="forbid")
     version: int = Field(ge=0, lt=2**40, strict=True)
-    edit: Name | Merge | Halve | Move | Outlier | Undo | Redo = Field(discriminator="do")
+    edit: Name | Merge | SplitRequest | Move | Outlier | Undo | Redo = Field(discriminator="do")
 
 
-class Answer(JSONResponse):
+class AsciiJSON(JSONResponse):
     """JSON in ASCII, as file names may contain what UTF-8 cannot encode."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, separators=(",", ":")).encode()
 
 
-Row = Annotated[int, Field(ge=0, lt=2**40)]
+SampleIndex = Annotated[int, Field(ge=0, lt=2**40)]
 
 
 def build(session: Session) -> FastAPI:
@@ -57,22 +57,22 @@ def build(session: Session) -> FastAPI:
         description="Inspect and change the clusters of a run. Every change names the version it applies to.",
         docs_url=None,
         redoc_url=None,
-        default_response_class=Answer,
+        default_response_class=AsciiJSON,
     )
-    _pages(app)
-    _looking(app, session)
-    _changing(app, session)
+    _page_routes(app)
+    _read_routes(app, session)
+    _edit_routes(app, session)
     return app
 
 
-def _pages(app: FastAPI) -> None:
+def _page_routes(app: FastAPI) -> None:
     @app.exception_handler(InputError)
     def refused(request: Request, error: InputError) -> Response:
-        return Answer({"message": str(error)}, 409 if isinstance(error, Stale) else 400)
+        return AsciiJSON({"message": str(error)}, 409 if isinstance(error, Stale) else 400)
 
     @app.exception_handler(OSError)
     def failed(request: Request, error: OSError) -> Response:
-        return Answer({"message": f"the change could not be saved: {error.strerror or error}"}, 507)
+        return AsciiJSON({"message": f"the change could not be saved: {error.strerror or error}"}, 507)
 
     @app.get("/", include_in_schema=False)
     def page() -> Response:
@@ -85,7 +85,7 @@ def _pages(app: FastAPI) -> None:
     app.mount("/static", StaticFiles(directory=STATIC), "static")
 
 
-def _looking(app: FastAPI, session: Session) -> None:
+def _read_routes(app: FastAPI, session: Session) -> None:
     samples, n = session.samples, len(session.samples.ids)
 
     def known(i: int) -> int:
@@ -103,9 +103,9 @@ def _looking(app: FastAPI, session: Session) -> None:
         }
 
     @app.get("/api/state")
-    def state() -> Answer:
+    def state() -> AsciiJSON:
         """The current clusters: sizes, names, typical samples; what can be undone; what is still being computed."""
-        return Answer(state_of(session))
+        return AsciiJSON(state_of(session))
 
     @app.get("/api/samples")
     def listed(
@@ -116,34 +116,34 @@ def _looking(app: FastAPI, session: Session) -> None:
         order: Literal["typical", "doubtful"] = "typical",
         offset: Annotated[int, Query(ge=0, lt=2**40)] = 0,
         limit: Annotated[int, Query(ge=1, le=500)] = PAGE,
-    ) -> Answer:
+    ) -> AsciiJSON:
         """Samples, a page at a time."""
         rows = session.chosen(cluster, low, high, q, order == "doubtful")
         page = [tile(i) for i in rows[offset : offset + limit].tolist()]
-        return Answer({"total": len(rows), "items": page})
+        return AsciiJSON({"total": len(rows), "items": page})
 
     @app.get("/api/samples/{i}")
-    def sample(i: Row) -> Answer:
+    def sample(i: SampleIndex) -> AsciiJSON:
         """Everything known about a sample."""
         more = {"text": samples.text(known(i), LONGEST_TEXT), "values": samples.values(i)}
-        return Answer(tile(i) | more)
+        return AsciiJSON(tile(i) | more)
 
     @app.get("/api/samples/{i}/neighbours")
-    def neighbours(i: Row, k: Annotated[int, Query(ge=1, le=100)] = 18) -> Answer:
+    def neighbours(i: SampleIndex, k: Annotated[int, Query(ge=1, le=100)] = 18) -> AsciiJSON:
         """The nearest samples, nearest first."""
         known(i)
         if session.laid_out is None:
-            return Answer({"items": [], "message": session.map.why or "still being computed"})
+            return AsciiJSON({"items": [], "message": session.map.why or "still being computed"})
         near = features.neighbours(session.laid_out.features, i, k)
-        return Answer({"items": [tile(j) for j in near.tolist()], "message": ""})
+        return AsciiJSON({"items": [tile(j) for j in near.tolist()], "message": ""})
 
     @app.get("/api/clusters/{cluster}/near")
-    def near(cluster: Cluster) -> Answer:
+    def near(cluster: Cluster) -> AsciiJSON:
         """The other clusters, most similar first; empty until there are features."""
-        return Answer({"clusters": session.near(cluster)})
+        return AsciiJSON({"clusters": session.near(cluster)})
 
     @app.get("/api/samples/{i}/image", response_class=Response)
-    def image(i: Row, size: Literal["small", "large"] = "small") -> Response:
+    def image(i: SampleIndex, size: Literal["small", "large"] = "small") -> Response:
         """A sample as a picture."""
         content = samples.picture(known(i), size)
         if content is None:
@@ -205,23 +205,23 @@ def state_of(session: Session) -> dict[str, Any]:
     }
 
 
-def _changing(app: FastAPI, session: Session) -> None:
+def _edit_routes(app: FastAPI, session: Session) -> None:
     refusals: dict[int | str, dict[str, Any]] = {
         400: {"description": "The edit makes no sense; the message says why."},
         409: {"description": "The edit applies to a version that is no longer the newest."},
     }
 
     @app.post("/api/edits", responses=refusals)
-    def edit(wish: Wish) -> Answer:
+    def edit(request: EditRequest) -> AsciiJSON:
         """Apply an edit and return the new state. An edit of an older version is refused."""
-        wanted = session.halved(wish.edit.cluster) if isinstance(wish.edit, Halve) else wish.edit
-        session.edit(wish.version, wanted)
-        return Answer(state_of(session))
+        wanted = session.halved(request.edit.cluster) if isinstance(request.edit, SplitRequest) else request.edit
+        session.edit(request.version, wanted)
+        return AsciiJSON(state_of(session))
 
     @app.post("/api/export")
-    def save() -> Answer:
+    def save() -> AsciiJSON:
         """Write the corrected labels into the run folder."""
-        return Answer({"path": str(session.export())})
+        return AsciiJSON({"path": str(session.export())})
 
     @app.get("/api/labels-edited.csv", response_class=Response)
     def download() -> Response:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from lsdc.data.dataset import Dataset
+from lsdc.data.reading import Dataset
 from lsdc.errors import InputError
 from lsdc.explore.edits import OUTLIER, Move, Name, Outlier, initial, replayed
 from lsdc.explore.journal import NAME, Journal, header_of
@@ -18,7 +18,7 @@ from lsdc.runs.folder import Run
 from lsdc.training.loop import Context, Progress
 
 
-class Result(NamedTuple):
+class RefinementResult(NamedTuple):
     """How many samples were moved by hand, how many of them the model followed, and how many others changed."""
 
     n_clusters: int
@@ -29,7 +29,7 @@ class Result(NamedTuple):
 
 def refine_run(
     run: Run, new: Run, config: dict[str, Any], dataset: Dataset, epochs: int, monitor: Callable[[Progress], None]
-) -> Result:
+) -> RefinementResult:
     """Teach a run's model the corrections in its journal, and write the new run."""
     ids, labels, _ = run.read_labels()
     _, edits = Journal.open(run.path / NAME, header_of(run.path / "labels.csv"))
@@ -53,13 +53,13 @@ def refine_run(
             os.replace(new.path / NAME, new.path / "edits.previous.jsonl")
         better = refined(model, dataset, given, epochs, Context(seed, torch.device("cpu"), 0, new, monitor))
         found = best_two(better.predict_proba(dataset))
-        new.write_labels(ids, found.labels, found.confidence, found.more())
+        new.write_labels(ids, found.labels, found.confidence, found.runner_up())
         better.save(new.path / "model.safetensors")
         carry_over(new, given, better.labels_)
     moved, wanted = given.moved.numpy(), given.labels.numpy()
     others = ~moved & (wanted != OUTLIER) & (better.labels_ != wanted)
     followed = int((better.labels_ == wanted)[moved].sum())
-    return Result(k, int(moved.sum()), followed, int(np.count_nonzero(others)))
+    return RefinementResult(k, int(moved.sum()), followed, int(np.count_nonzero(others)))
 
 
 def carry_over(new: Run, given: Corrections, labels: np.ndarray) -> None:

@@ -101,7 +101,7 @@ class State:
 
 
 def initial(labels: np.ndarray, n_clusters: int | None, names: Sequence[Any] = ()) -> State:
-    """The clusters as the model found them, with the names that its words, or somebody, gave them."""
+    """The clusters as the model found them, with the names in names.json."""
     n = max(n_clusters or 0, int(labels.max()) + 1)
     tidy = {i: _tidy(name)[:LONGEST_NAME] for i, name in enumerate(names[:n]) if isinstance(name, str)}
     return State(labels.astype(np.int64), tuple(range(n)), {i: name for i, name in tidy.items() if name}, n)

@@ -8,15 +8,15 @@ import numpy as np
 import torch
 from sklearn.cluster import SpectralClustering
 from sklearn.decomposition import PCA
-from sklearn.manifold import TSNE
 
 from lsdc.errors import InputError
 from lsdc.functional import nearest, nearest_among
+from lsdc.methods.layout import plane
 from lsdc.runs.tensors import read_tensors, write_tensors
 
 NAME = "explorer.safetensors"  # in the run folder, so that a run is laid out once and needs its data only once
 N_DIRECTIONS = 32
-MAPPED = 4_000  # samples laid out by t-SNE; the others are placed among their neighbours
+MAPPED = 5_000  # samples laid out by forces, as in the report; the others are placed among their neighbours
 SPLIT = 3_000  # samples of a cluster whose graph is cut in two; the others follow their nearest
 NEIGHBOURS = 10
 
@@ -38,30 +38,17 @@ def directions(f: np.ndarray) -> np.ndarray:
 
 
 def mapped(f: np.ndarray) -> np.ndarray:
-    """A map on which neighbours stay neighbours: t-SNE of some samples, the others between their nearest of these."""
+    """A map on which neighbours stay neighbours: some samples are laid out, the others lie among their nearest."""
     n, rng = len(f), np.random.default_rng(0)
     some = np.sort(rng.permutation(n)[:MAPPED])
-    if len(some) < 10:
-        flat = np.pad(f[:, :2], ((0, 0), (0, max(0, 2 - f.shape[1]))))
-        return _unit(flat)
-    with warnings.catch_warnings(action="ignore"):  # about samples that are all the same
-        start = PCA(2, random_state=0).fit_transform(f[some]) if f.shape[1] > 2 else np.pad(f[some], ((0, 0), (0, 1)))
-        start = start[:, :2] / (start[:, :1].std() + 1e-9) * 1e-4
-        drawn = TSNE(2, perplexity=min(30, len(some) / 4), init=start, random_state=0).fit_transform(f[some])
     places = np.empty((n, 2), np.float32)
-    places[some] = drawn
+    places[some] = plane(f[some])
     others = np.setdiff1d(np.arange(n), some)
     if len(others):
-        near = nearest_among(torch.from_numpy(f[others]), torch.from_numpy(f[some]), 3)
-        places[others] = drawn[near.indices.numpy()].mean(1) if len(some) else 0
-        places[others] += rng.normal(0, 0.004 * np.ptp(drawn), (len(others), 2))
-    return _unit(places)
-
-
-def _unit(places: np.ndarray) -> np.ndarray:
-    """Positions scaled to 0 to 1, with a few outliers clipped to the edge."""
-    low, high = np.quantile(places, 0.001, axis=0), np.quantile(places, 0.999, axis=0)
-    return np.asarray(np.clip((places - low) / np.maximum(high - low, 1e-9), 0, 1), np.float32)
+        near = nearest_among(torch.from_numpy(f[others]), torch.from_numpy(f[some]), 3).indices.numpy()
+        around = places[some][near].mean(1) + rng.normal(0, 0.004, (len(others), 2))
+        places[others] = np.clip(around, 0, 1)
+    return places
 
 
 def neighbours(f: np.ndarray, i: int, k: int) -> np.ndarray:
@@ -98,7 +85,7 @@ def _cut(f: np.ndarray) -> np.ndarray:
     return part if 0 < part.sum() < n else np.arange(n) >= n // 2
 
 
-def kept(folder: Path, model: str, n: int) -> Places | None:
+def stored_layout(folder: Path, model: str, n: int) -> Places | None:
     """The stored layout, if it belongs to this model."""
     try:
         tensors, header = read_tensors(folder / NAME)
@@ -109,7 +96,7 @@ def kept(folder: Path, model: str, n: int) -> Places | None:
     return Places(f.float().numpy(), places.float().numpy()) if fits else None
 
 
-def keep(folder: Path, model: str, places: Places) -> None:
+def store_layout(folder: Path, model: str, places: Places) -> None:
     """Store the layout for next time; a full disk is only a warning."""
     tensors = {name: torch.from_numpy(np.ascontiguousarray(part)) for name, part in places._asdict().items()}
     try:

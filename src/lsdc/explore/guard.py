@@ -23,7 +23,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-LOST = (
+NOT_YOURS = (
     "This page belongs to the person who started lsdc explore. Open the address that the command printed, "
     "with its token."
 )
@@ -49,7 +49,7 @@ class Guard:
                 for name, value in HEADERS.items():
                     headers[name] = value
                 headers.setdefault("Cache-Control", "no-store")
-                if self._asked(scope):
+                if self._has_token_in_address(scope):
                     headers["Set-Cookie"] = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
             await send(message)
 
@@ -65,8 +65,8 @@ class Guard:
             return PlainTextResponse("requests from other pages are not answered\n", 403)
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and scope["path"] != "/":
             return PlainTextResponse("requests from other pages are not answered\n", 403)
-        if not (self._asked(scope) or self._known(headers)):
-            return PlainTextResponse(LOST + "\n", 403)
+        if not (self._has_token_in_address(scope) or self._has_token(headers)):
+            return PlainTextResponse(NOT_YOURS + "\n", 403)
         if scope["method"] not in ("GET", "HEAD"):
             length = headers.get("content-length", "")
             if not length.isdecimal():
@@ -81,14 +81,14 @@ class Guard:
             return False
         return name in self.hosts or ("*" in self.hosts and _is_address(name))
 
-    def _asked(self, scope: Scope) -> bool:
+    def _has_token_in_address(self, scope: Scope) -> bool:
         """Whether this is the address that was printed, with the token in it."""
         if scope["path"] != "/":
             return False
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         return self._same(given)
 
-    def _known(self, headers: Headers) -> bool:
+    def _has_token(self, headers: Headers) -> bool:
         """Whether the token is in the cookie or, for scripts, in the header ``Authorization: Bearer``."""
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind == "Bearer" and self._same(given):

@@ -117,7 +117,10 @@ def _change_clusters(model: LSDC, f: Tensor, target: Tensor) -> None:
     """Give the network a new head for the corrected clusters, fitted to the expected probabilities."""
     k, old = target.shape[1], model.network_.head
     model.set_params(n_clusters=k)
-    model.settings_, model._fitted = {**model.settings_, "n_clusters": k}, {**model._fitted, "n_clusters": k}
+    model.settings_, model._fitted_params = (
+        {**model.settings_, "n_clusters": k},
+        {**model._fitted_params, "n_clusters": k},
+    )
     head = model._build(model.settings(**model.settings_), model.seed_)[0].head.eval()
     if isinstance(head, nn.Sequential) and isinstance(head[0], nn.BatchNorm1d):
         head[0].load_state_dict(old[0].state_dict())
@@ -135,14 +138,14 @@ def _change_clusters(model: LSDC, f: Tensor, target: Tensor) -> None:
     optimizer.step(loss)  # type: ignore[no-untyped-call]
 
 
-class Still(nn.Module):
+class EvaluationHead(nn.Module):
     """A head whose batch norm keeps its statistics, which hand-picked samples would spoil."""
 
     def __init__(self, head: nn.Module) -> None:
         super().__init__()
         self.head = head
 
-    def train(self, mode: bool = True) -> "Still":
+    def train(self, mode: bool = True) -> "EvaluationHead":
         """Stay in evaluation mode."""
         return super().train(False)
 
@@ -162,7 +165,7 @@ class Refinement:
     def __init__(
         self, head: nn.Module, f: Tensor, given: Corrections, core: Tensor, rows: Tensor, neighbours: Tensor
     ) -> None:
-        self.module: nn.Module = Still(head)
+        self.module: nn.Module = EvaluationHead(head)
         self.f, self.labels = f, given.labels
         self.moved, self.core = given.moved.nonzero()[:, 0], core
         self.data = Pairs(STEPS * WALKS)

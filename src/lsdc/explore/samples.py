@@ -5,7 +5,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from lsdc.data.dataset import Dataset
+from lsdc.data.reading import Dataset
 from lsdc.data.seen import Seen, seen
 from lsdc.data.sources import raw
 

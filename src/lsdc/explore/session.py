@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lsdc.data.dataset import Dataset
+from lsdc.data.reading import Dataset
 from lsdc.errors import InputError
 from lsdc.explore import export, features
 from lsdc.explore.edits import History, Split, State, initial, replayed
@@ -122,7 +122,7 @@ class Session:
 
     def work(self) -> None:
         """Read the data, then compute features and a map; failures are shown on the page."""
-        self.laid_out = features.kept(self.run.path, self._header["labels"], len(self.samples.ids))
+        self.laid_out = features.stored_layout(self.run.path, self._header["labels"], len(self.samples.ids))
         if self.laid_out is not None:
             self.map = Status("ready")
         dataset = self._data()
@@ -150,7 +150,7 @@ class Session:
             f = features.directions(load(self.run.path, device="cpu").transform(dataset))
             self.laid_out = Places(f, features.mapped(f))
             self.map = Status("ready")
-            features.keep(self.run.path, self._header["labels"], self.laid_out)
+            features.store_layout(self.run.path, self._header["labels"], self.laid_out)
         except InputError as error:
             self.map = Status("missing", error.text)
         except Exception as error:

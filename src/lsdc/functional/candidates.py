@@ -1,4 +1,4 @@
-"""Who may be among the nearest: all pairs in single precision, and nobody left out whom double precision would take."""
+"""Candidates for the nearest neighbours, from single precision: none is left out that double precision would pick."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

@@ -22,6 +22,11 @@ MARGIN = 0.01  # of the information: differences this small come from rounding a
 SAME = 0.95  # agreement above which people see the same partition
 
 
+def is_better(kmeans: float, own: float) -> bool:
+    """Whether K-means has more information about the neighbours, beyond the margin."""
+    return kmeans > own + MARGIN * abs(own)
+
+
 class KMeansComparison(NamedTuple):
     """How a partition compares with K-means, without labels: information about neighbours, and agreement."""
 
@@ -33,7 +38,7 @@ class KMeansComparison(NamedTuple):
     @property
     def is_worse(self) -> bool:
         """Whether K-means explains the neighbours better."""
-        return self.kmeans > self.own + MARGIN * abs(self.own)
+        return is_better(self.kmeans, self.own)
 
     @property
     def verdict(self) -> str:

@@ -16,7 +16,7 @@ class Assigned(NamedTuple):
     second_confidence: NDArray[np.float32]
     n_clusters: int
 
-    def more(self) -> dict[str, list[Any]]:
+    def runner_up(self) -> dict[str, list[Any]]:
         """Further columns of labels.csv."""
         if self.n_clusters < 2:
             return {}

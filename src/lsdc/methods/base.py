@@ -59,7 +59,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
     suggestion_: Suggestion  # where n_clusters is "auto"
     history_: list[Record]
     settings_: dict[str, Any]
-    _fitted: dict[str, Any]  # the parameters at the time of the fit
+    _fitted_params: dict[str, Any]  # the parameters at the time of the fit
     n_features_in_: int
     spec_: Spec
     words_: TfIdf | None
@@ -176,7 +176,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             self._count_clusters(data)
         self._check_kind(data)
         settings = self._resolve(data.spec.shape, len(data), sp.issparse(data.X))
-        self.settings_, self._fitted = settings.model_dump(mode="json"), as_json(self.get_params())
+        self.settings_, self._fitted_params = settings.model_dump(mode="json"), as_json(self.get_params())
         device, n_workers = devices.choose(self.device), int(self.n_workers)
         folder = Run.of(run, resume) if parallel.rank() == 0 else None  # the first process writes for all of them
         seed = seed_of(self.random_state, folder.config("seed") if folder and folder.resuming else None)
@@ -196,7 +196,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             if folder:
                 # labels first: they may still fit on a disk without room for the model
                 ids = folder.ids or range(len(data))
-                folder.write_labels(ids, found.labels, found.confidence, found.more(), self._names)
+                folder.write_labels(ids, found.labels, found.confidence, found.runner_up(), self._names)
                 self.save(folder.path / "model.safetensors")
         if self.n_clusters is not None:
             self._warn_of_empty_clusters()
@@ -254,7 +254,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         content |= {"pretext_n": len(more), "pretext_digest": digest(more.X)} if more else {}
         content |= {name: old for name, old in before.items() if same_data(old, str(content.get(name)))}
         fit = {"method": self.method, "behaviour": self.behaviour, "seed": self.seed_, "settings": self.settings_}
-        folder.start(fit, self._fitted, content)
+        folder.start(fit, self._fitted_params, content)
 
     def _warn_of_empty_clusters(self) -> None:
         shares = np.bincount(self.labels_, minlength=self.n_clusters_) / len(self.labels_)

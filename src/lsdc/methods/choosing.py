@@ -23,16 +23,16 @@ from lsdc.training.rng import derive
 
 Features = NDArray[np.float32]
 AUTO = "auto"  # n_clusters="auto" asks for a suggestion
-LEAST = 20  # samples; with fewer, clusters cannot be counted
+MIN_SAMPLES = 20  # samples; with fewer, clusters cannot be counted
 SAMPLES = 10_000  # looked at in total ...
-PART = 5_000  # ... at a time for communities, so that every one of them takes part
-SOME = 1_500  # for K-means
+PART_SAMPLES = 5_000  # ... at a time for communities, so that every one of them takes part
+KMEANS_SAMPLES = 1_500  # for K-means
 REPEATS = 4
-MOST = 20  # clusters that K-means tries
-PIXELS = 50  # principal directions of images
-TOPICS = 20  # singular directions of sparse documents, as in LSD-C
-FAR = 1.5  # times too many or too few clusters: worth a warning
-COPY = 0.1  # of the usual distance to the nearest sample
+MAX_CLUSTERS = 20  # clusters that K-means tries
+IMAGE_DIRECTIONS = 50  # principal directions of images
+TEXT_DIRECTIONS = 20  # singular directions of sparse documents, as in LSD-C
+FAR_OFF = 1.5  # times too many or too few clusters: worth a warning
+COPY_DISTANCE = 0.1  # of the usual distance to the nearest sample
 STABLE = 0.95  # agreement of K-means on two halves
 
 
@@ -71,11 +71,11 @@ class Suggestion:
 
 def suggest(data: Data, seed: int = 0) -> Suggestion:
     """How many clusters there are, judged by the features that LSD-C would use or cheap ones like them."""
-    if len(data) < LEAST:
+    if len(data) < MIN_SAMPLES:
         raise InputError(f"X has only {len(data)} samples, too few to count clusters; set n_clusters yourself")
     f, _ = features(data, seed)
     votes = [n_communities(part, derive(seed, "louvain", i)) for i, part in enumerate(_parts(f, seed))]
-    some = _drawn(f, SOME, seed, "some")
+    some = _drawn(f, KMEANS_SAMPLES, seed, "some")
     gaps, (silhouettes, stabilities) = eigengaps(some), kmeans_scores(some, seed)
     signals = {
         "communities": votes,
@@ -85,7 +85,7 @@ def suggest(data: Data, seed: int = 0) -> Suggestion:
     }
     chosen = int(np.median(votes))
     candidates = []
-    for n in range(1, max(MOST, *votes) + 1):
+    for n in range(1, max(MAX_CLUSTERS, *votes) + 1):
         gap = float(gaps[n - 1]) if n <= len(gaps) else 0.0
         of_kmeans = (silhouettes[n - 2], stabilities[n - 2]) if 2 <= n < len(silhouettes) + 2 else (None, None)
         candidates.append(Candidate(n, votes.count(n), gap, *of_kmeans))
@@ -94,11 +94,11 @@ def suggest(data: Data, seed: int = 0) -> Suggestion:
 
 def doubts(f: Features, n_clusters: int, seed: int = 0) -> list[str]:
     """A line for the user if the data supports far more or far fewer clusters than requested."""
-    found = n_communities(_drawn(f, PART // 2, seed, "doubts"), derive(seed, "louvain"))
-    if n_clusters > FAR * found:
+    found = n_communities(_drawn(f, PART_SAMPLES // 2, seed, "doubts"), derive(seed, "louvain"))
+    if n_clusters > FAR_OFF * found:
         what = "nothing separates the samples" if found == 1 else f"the data seems to have about {found}"
         return [f"too many? you asked for {n_clusters} clusters, but {what}"]
-    if found > FAR * n_clusters + 1:
+    if found > FAR_OFF * n_clusters + 1:
         return [f"too few? you asked for {n_clusters} clusters, but the data seems to have about {found}"]
     return []
 
@@ -106,12 +106,12 @@ def doubts(f: Features, n_clusters: int, seed: int = 0) -> list[str]:
 def near_duplicates(f: Features) -> list[tuple[int, int, float]]:
     """Pairs (i, j, distance) much closer than usual; none in few dimensions, where that happens by chance."""
     found = nearest(torch.from_numpy(f), 2, "l2")
-    _, dimensions = neighbour_graph(_drawn(f, SOME, 0, "dimensions"))
+    _, dimensions = neighbour_graph(_drawn(f, KMEANS_SAMPLES, 0, "dimensions"))
     d, j = found.distances[:, 0].numpy(), found.indices[:, 0].numpy()
     usual = np.median(d)
     if dimensions < FEW_DIMENSIONS or usual == 0:
         return []
-    close = np.flatnonzero(d < COPY * usual)
+    close = np.flatnonzero(d < COPY_DISTANCE * usual)
     return [(int(i), int(j[i]), float(d[i])) for i in close if i < j[i] or j[j[i]] != i]
 
 
@@ -123,12 +123,12 @@ def features(data: Data, seed: int) -> tuple[Features, NDArray[np.int64]]:
     rows = torch.from_numpy(np.sort(np.random.default_rng(derive(seed, "rows")).permutation(len(data))[:SAMPLES]))
     if sp.issparse(data.X):
         X = data.X[rows.numpy()].astype(np.float32)
-        n = max(1, min(TOPICS, X.shape[1] - 1))
+        n = max(1, min(TEXT_DIRECTIONS, X.shape[1] - 1))
         f = TruncatedSVD(n, random_state=0).fit_transform(X)
         f = f / np.linalg.norm(f, axis=1, keepdims=True).clip(min=1e-12)
     elif data.spec.is_image:
         pixels = torch.cat([data.batch(part).flatten(1) for part in torch.split(rows, 1024)]).numpy()
-        f = PCA(min(PIXELS, *pixels.shape), random_state=0).fit_transform(pixels)
+        f = PCA(min(IMAGE_DIRECTIONS, *pixels.shape), random_state=0).fit_transform(pixels)
     else:
         x = data.batch(rows)
         stage: Any = projection(data.spec.shape).stages[0]
@@ -142,10 +142,10 @@ def _drawn(f: Features, n: int, seed: int, *place: str | int) -> Features:
 
 def _parts(f: Features, seed: int) -> list[Features]:
     """Random parts of the data: what shows up in all of them is not an accident."""
-    return [_drawn(f, min(PART, max(LEAST, len(f) * 4 // 5)), seed, "part", i) for i in range(REPEATS)]
+    return [_drawn(f, min(PART_SAMPLES, max(MIN_SAMPLES, len(f) * 4 // 5)), seed, "part", i) for i in range(REPEATS)]
 
 
-def eigengaps(f: Features, most: int = MOST) -> NDArray[np.float64]:
+def eigengaps(f: Features, most: int = MAX_CLUSTERS) -> NDArray[np.float64]:
     """Gaps after the first, second, ... eigenvalue of the graph's normalised Laplacian.
 
     With a dense solver: Lanczos finds the repeated zero of separate clusters only once, and crawls on long thin shapes.
@@ -163,7 +163,7 @@ def kmeans_scores(f: Features, seed: int) -> tuple[list[float], list[float]]:
     silhouettes, stabilities = [], []
     halves = f[::2], f[1::2]
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # copies of few samples
-        for n in range(2, min(MOST, len(f) // 4) + 1):
+        for n in range(2, min(MAX_CLUSTERS, len(f) // 4) + 1):
             lloyds = [KMeans(n, n_init=3, random_state=derive(seed, n) % 2**32).fit(part) for part in halves]
             first, second = (lloyd.predict(f) for lloyd in lloyds)
             stabilities.append(float(adjusted_rand_score(first, second)))

@@ -17,7 +17,7 @@ from lsdc.parallel import gather, mean
 from lsdc.training.loop import Context
 
 WEIGHT = 0.1  # lambda: weight of the information against the smoothness
-FIRST = 4.0  # length of the random step in radii: as far as that neighbour, like the authors' 10 on their images
+RANDOM_STEP = 4.0  # length of the random step in radii: as far as that neighbour, like the authors' 10 on their images
 NEIGHBOUR = 10  # the radius of a sample is a quarter of the distance to this neighbour
 
 
@@ -33,7 +33,7 @@ class IMSATLoss(DeepObjective):
         _, logits, p = self.network(x)
         noise, radius, share = draw(torch.randn, x.shape, batch.rng), self.rows("radius", batch), len(x) / n
         with frozen_statistics(self.network):
-            r = vat_direction(self._logits, x, radius, FIRST * radius, logits=logits, noise=noise, share=share)
+            r = vat_direction(self._logits, x, radius, RANDOM_STEP * radius, logits=logits, noise=noise, share=share)
             smooth = vat_loss(self._logits, x, r, logits)
         smooth, p = mean(smooth, len(x), n), gather(p, n)
         information = information_loss(p)
@@ -83,14 +83,14 @@ class IMSAT(DeepEstimator):
 
     def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
         head = nn.Linear(backbone.n_features, settings.n_clusters)
-        start(head, 1e-4)  # undecided at first
+        small_weights(head, 1e-4)  # undecided at first
         if settings.backbone == "mlp-norm":
             for layer in (m for m in backbone.modules() if isinstance(m, nn.Linear)):
-                start(layer, 0.1)  # quick to move under batch norm
+                small_weights(layer, 0.1)  # quick to move under batch norm
         return Network(backbone, head)
 
 
-def start(layer: nn.Linear, scale: float) -> None:
+def small_weights(layer: nn.Linear, scale: float) -> None:
     """Weights as small as in the authors' code."""
     nn.init.normal_(layer.weight, std=scale / layer.in_features**0.5)
     nn.init.zeros_(layer.bias)

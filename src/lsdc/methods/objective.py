@@ -12,6 +12,7 @@ from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch
 from lsdc.data.sources import Data
 from lsdc.methods.base import Arrays
+from lsdc.metrics import CONFIDENT
 from lsdc.training import device as devices
 from lsdc.training.health import Record, examine
 from lsdc.training.loop import Context
@@ -84,7 +85,7 @@ def assigned(p: Tensor) -> dict[str, Tensor]:
     """Cluster shares and confidence from the probabilities of a whole batch, for the health checks."""
     best, cluster = p.max(1)
     sizes = p.new_zeros(p.shape[1]).index_add_(0, cluster, torch.ones_like(best))  # bincount would halt a GPU
-    return {"shares": sizes / len(p), "confident": (best > 0.9).float().mean()}
+    return {"shares": sizes / len(p), "confident": (best > CONFIDENT).float().mean()}
 
 
 def encode(network: nn.Module, views: Views, data: Data, device: torch.device) -> Arrays:

@@ -33,7 +33,7 @@ def write_model(model: "Estimator", path: str | os.PathLike[str]) -> None:
     header = {
         "format": FORMAT,
         "method": model.method,
-        "params": {**model._fitted, "random_state": model.seed_},
+        "params": {**model._fitted_params, "random_state": model.seed_},
         "settings": model.settings_,
         "shape": list(model.spec_.shape),
         "n_clusters": model.n_clusters_,
@@ -153,7 +153,7 @@ def _unfitted(methods: Methods, file: Header | Config, shape: tuple[int, ...], n
     if not isinstance(params.get("device", ""), str):
         raise InputError(f"device must be a name, got {shown(params['device'])}")
     model = method(**params)
-    model._fitted = params
+    model._fitted_params = params
     model._resolve(shape, n)
     settings = method._check_stored(file.settings, shape)
     model.settings_ = settings.model_dump(mode="json")

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsdc.data.dataset import Dataset
+from lsdc.data.reading import Dataset
 from lsdc.data.seen import Seen, seen
+from lsdc.metrics import CONFIDENT
 from lsdc.report.apart import Feature, excerpt, set_apart, words_of
-from lsdc.report.facts import CONFIDENT, Facts
+from lsdc.report.facts import Facts
 from lsdc.report.figures import Histogram, histogram
 from lsdc.report.outputs import Outputs
 from lsdc.report.pictures import Pictures

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsdc.errors import InputError
-from lsdc.metrics import ari, nmi
+from lsdc.metrics import ari, crosstab, nmi
 from lsdc.report.facts import Facts
 from lsdc.report.figures import Histogram, histogram
 from lsdc.report.html import rendered
-from lsdc.report.matrix import Match, Matrix, crossed, matrix
+from lsdc.report.matrix import Match, Matrix, matrix
 from lsdc.runs.atomic import write_atomic
 from lsdc.runs.folder import Run
 
@@ -57,7 +57,7 @@ def _joined(runs: list[Facts], names: list[str]) -> tuple[list[NDArray[np.int64]
 
 
 def _column(name: str, facts: Facts, first: Facts, labels: NDArray[np.int64], others: NDArray[np.int64]) -> Column:
-    table = crossed(others, labels, (first.n_clusters, facts.n_clusters))
+    table = crosstab(others, labels, (first.n_clusters, facts.n_clusters))
     match = Match.of(table)
     heads = [first.name(k) for k in range(first.n_clusters)]
     columns = [str(k) for k in range(facts.n_clusters)]

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-from lsdc.data.dataset import listed
+from lsdc.data.reading import listed
 from lsdc.errors import InputError
 from lsdc.methods import load
-from lsdc.methods.against_kmeans import MARGIN
-from lsdc.metrics import UNASSIGNED, cluster_sizes
+from lsdc.methods.against_kmeans import is_better
+from lsdc.metrics import CONFIDENT, UNASSIGNED, cluster_sizes
 from lsdc.runs.folder import Run
+from lsdc.runs.untrusted import first_problem
 from lsdc.training.health import REMEDIES, clusters_alive, symptoms
 
-CONFIDENT = 0.9
 UNTRAINED = dict.fromkeys(REMEDIES, "another random_state")  # methods without epochs have no learning rate
 
 
@@ -36,7 +36,7 @@ class Roles(BaseModel):
         return [(role, listed(names)) for role, names in columns.items() if names]
 
 
-class Read(BaseModel):
+class ReadFile(BaseModel):
     """read.json: what was clustered."""
 
     kind: str
@@ -50,14 +50,14 @@ class Read(BaseModel):
     skipped: list[Any] = []
 
 
-class Names(BaseModel):
+class NamesFile(BaseModel):
     """names.json: the names of the clusters and their terms."""
 
     names: list[str | None] = []
     terms: list[list[str]] = []
 
 
-class KMeansComparison(BaseModel):
+class ComparisonFile(BaseModel):
     """comparison.json: how K-means compares with the run."""
 
     agreement: float
@@ -68,7 +68,7 @@ class KMeansComparison(BaseModel):
     def is_worse(self) -> bool:
         """Whether K-means explains the neighbours better."""
         kmeans = self.information.get("kmeans", -math.inf)
-        return any(kmeans > own + MARGIN * abs(own) for own in self.information.values())
+        return any(is_better(kmeans, own) for own in self.information.values())
 
 
 Content = TypeVar("Content", bound=BaseModel)
@@ -81,9 +81,7 @@ def _optional(path: Path, kind: type[Content]) -> Content | None:
     try:
         return kind.model_validate(Run(path.parent).read_json(path.name))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InputError(f"{path}: not written by lsdc ({place}: {first['msg'].lower()})") from None
+        raise InputError(f"{path}: not written by lsdc ({first_problem(error)})") from None
 
 
 @dataclass(frozen=True)
@@ -96,17 +94,17 @@ class Facts:
     ids: list[str]
     labels: NDArray[np.int64]
     confidence: NDArray[np.float64]
-    read: Read | None
-    named: Names
-    kmeans: KMeansComparison | None
+    read: ReadFile | None
+    named: NamesFile
+    kmeans: ComparisonFile | None
     unassigned: int = 0
 
     @classmethod
     def of(cls, run: Run, config: dict[str, Any]) -> "Facts":
         """Everything in the folder; ``config`` is its config.json, validated."""
         path = run.path
-        named = _optional(path / "names.json", Names) or Names()
-        read, kmeans = _optional(path / "read.json", Read), _optional(path / "comparison.json", KMeansComparison)
+        named = _optional(path / "names.json", NamesFile) or NamesFile()
+        read, kmeans = _optional(path / "read.json", ReadFile), _optional(path / "comparison.json", ComparisonFile)
         ids, labels, confidence = run.read_labels()
         left = labels == UNASSIGNED
         if left.any():  # shown in the cluster the model would have chosen, which the file no longer says
@@ -145,7 +143,7 @@ class Facts:
 
     @property
     def confident(self) -> float:
-        """The share of samples with a confidence above 0.9."""
+        """The share of confident samples."""
         return float((self.confidence > CONFIDENT).mean())
 
     @property
@@ -190,7 +188,7 @@ def retries_of(facts: Facts) -> list[str]:
     return [f"{stage}: {why}" for stage, record in stages.items() for why in record.get("retries", ())]
 
 
-def settings_of(config: dict[str, Any]) -> list[tuple[str, str]]:
+def settings_rows(config: dict[str, Any]) -> list[tuple[str, str]]:
     """Method, seed, parameters and resolved settings, one line each."""
     rows = [("method", str(config["method"])), ("seed", str(config["seed"]))]
     return rows + [(name, _shown(value)) for name, value in _flat(config["settings"])]

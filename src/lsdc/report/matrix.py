@@ -1,4 +1,4 @@
-"""Two groupings of the same samples, crossed: counts, with columns in the order of the rows they match."""
+"""Two groupings of the same samples against each other: counts, with columns in the order of the rows they match."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,6 @@ from scipy.optimize import linear_sum_assignment
 LARGEST = 24  # rows or columns that a person can read
 
 Counts = NDArray[np.int64]
-
-
-def crossed(rows: Counts, columns: Counts, shape: tuple[int, int]) -> Counts:
-    """Counts of (row, column)."""
-    table = np.zeros(shape, np.int64)
-    np.add.at(table, (rows, columns), 1)
-    return table
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lsdc.data.dataset import Dataset
+from lsdc.data.reading import Dataset
 
 MAPPED = 5000  # samples on the map
 

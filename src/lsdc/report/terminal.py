@@ -13,12 +13,12 @@ from rich.text import Text
 
 from lsdc.errors import printable
 from lsdc.methods.choosing import Suggestion
-from lsdc.metrics import UNASSIGNED, Scores, cluster_sizes
+from lsdc.metrics import CONFIDENT, UNASSIGNED, Scores, cluster_sizes
 from lsdc.report.estimate import Clock
 from lsdc.training.loop import Progress as Step
 
 MOST_ROWS = 30  # of a table of clusters
-EVERY = 10.0  # seconds between lines where the output is not a terminal
+REPORT_EVERY = 10.0  # seconds between lines where the output is not a terminal
 
 
 def figures_of(record: dict[str, Any]) -> str:
@@ -92,7 +92,7 @@ class Live:
             return
         figures, last = figures_of(step.record), step.epoch == step.epochs
         self.bars.update(task, completed=step.epoch, epoch=step.epoch, figures=figures, left="" if last else left)
-        if self.bars.disable and (last or time.monotonic() - self.said > EVERY):
+        if self.bars.disable and (last or time.monotonic() - self.said > REPORT_EVERY):
             self.said = time.monotonic()
             figures += f" · {left}" if left else ""
             said = f"{step.stage}: epoch {step.epoch}/{step.epochs} · {figures}"
@@ -146,7 +146,7 @@ class Board:
         figures = f"{step.stage} · {figures_of(step.record)}" if step.record else step.stage
         epoch = step.epoch if step.record else step.epoch - 1
         self.bars.update(self.tasks[name], completed=epoch, total=max(step.epochs, 1), figures=figures)
-        if step.record and time.monotonic() - self.said.get(name, 0.0) > 6 * EVERY:
+        if step.record and time.monotonic() - self.said.get(name, 0.0) > 6 * REPORT_EVERY:
             self.said[name] = time.monotonic()
             self.say(name, f"epoch {step.epoch}/{step.epochs} · {figures}")
 
@@ -193,7 +193,7 @@ def sizes_table(
     shown = np.argsort(-cluster_sizes(labels, n_clusters), kind="stable")[:MOST_ROWS].tolist()
     for cluster in sorted(shown) + [UNASSIGNED] * bool((labels == UNASSIGNED).any()):
         mine = confidence[labels == cluster]
-        mean, sure = (f"{mine.mean():.2f}", f"{(mine > 0.9).mean():.0%}") if len(mine) else ("-", "-")
+        mean, sure = (f"{mine.mean():.2f}", f"{(mine > CONFIDENT).mean():.0%}") if len(mine) else ("-", "-")
         number = "unassigned" if cluster == UNASSIGNED else str(cluster)
         called = [] if names is None else [Text("" if cluster == UNASSIGNED else printable(names[cluster]))]
         table.add_row(number, f"{len(mine):,}", f"{len(mine) / max(len(labels), 1):.1%}", mean, sure, *called)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lsdc.metrics import Scores, score
-from lsdc.report.facts import CONFIDENT, Facts
+from lsdc.metrics import CONFIDENT, Scores, crosstab, score
+from lsdc.report.facts import Facts
 from lsdc.report.figures import Curve, curve
-from lsdc.report.matrix import Counts, Match, Matrix, crossed, matrix
+from lsdc.report.matrix import Counts, Match, Matrix, matrix
 
 MISTAKES = 8
 
@@ -28,9 +28,9 @@ def against(facts: Facts, y: NDArray[np.generic], class_names: tuple[str, ...]) 
     """Confusions of all and of confident samples, and accuracy against coverage."""
     classes, codes = _classes(y, class_names)
     shape = (len(classes), facts.n_clusters)
-    table, match, sure = crossed(codes, facts.labels, shape), None, facts.confidence > CONFIDENT
+    table, match, sure = crosstab(codes, facts.labels, shape), None, facts.confidence > CONFIDENT
     match = Match.of(table)
-    kept = crossed(codes[sure], facts.labels[sure], shape)
+    kept = crosstab(codes[sure], facts.labels[sure], shape)
     columns = [str(k) for k in range(facts.n_clusters)]
     drawn = [
         matrix("All samples", table, classes, columns, match),

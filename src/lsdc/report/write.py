@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from lsdc.data.dataset import Dataset
+from lsdc.data.reading import Dataset
 from lsdc.errors import InputError
 from lsdc.methods import load
 from lsdc.methods.base import Estimator
 from lsdc.report.cards import Cards, each_of
-from lsdc.report.facts import Facts, retries_of, settings_of, warnings_of
+from lsdc.report.facts import Facts, retries_of, settings_rows, warnings_of
 from lsdc.report.html import colours, rendered
+from lsdc.report.map import draw_map
 from lsdc.report.matrix import LARGEST
 from lsdc.report.nearness import MERGE, nearest_pairs, nearness
 from lsdc.report.outputs import Outputs, doubtful, outputs, picked
-from lsdc.report.scatter import scatter
 from lsdc.report.training import courses
 from lsdc.report.truth import against
 from lsdc.runs.atomic import write_atomic
@@ -83,11 +83,11 @@ def drawn(facts: Facts, dataset: Dataset | None, inputs: Inputs | None, out: Out
         facts=facts,
         warnings=warnings_of(facts),
         retries=retries_of(facts),
-        settings=settings_of(facts.config),
+        settings=settings_rows(facts.config),
         cards=cards,
         others=others,
         reach=max((abs(f.deviations) for card in cards for f in card.apart), default=0.0) or 1.0,
-        map=scatter(facts, maker.seen, out, maker.pictures) if out is not None else None,
+        map=draw_map(facts, maker.seen, out, maker.pictures) if out is not None else None,
         colours=colours(facts.n_clusters),
         near=near.tolist() if near is not None and facts.n_clusters <= LARGEST else None,
         pairs=nearest_pairs(near) if near is not None else [],

@@ -105,10 +105,14 @@ def records(path: Path, values: Any) -> list[dict[str, Any]]:
     try:
         RECORDS.validate_python(values)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"][:2]))
-        raise InputError(f"{path}: not a history written by lsdc ({place}: {first['msg'].lower()})") from None
+        raise InputError(f"{path}: not a history written by lsdc ({first_problem(error)})") from None
     return list(values)
+
+
+def first_problem(error: ValidationError) -> str:
+    """Where a file is wrong first, and why."""
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc'][:2]))}: {first['msg'].lower()}"
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:

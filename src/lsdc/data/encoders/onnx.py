@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lsdc.data.dataset import listed
 from lsdc.data.encoders.base import ImageEncoder, digest_files, from_json, known
+from lsdc.data.reading import listed
 from lsdc.errors import InputError, Note, reason
 
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}

@@ -1,4 +1,4 @@
-"""Features on a plane: neighbours attract each other, all others repel."""
+"""A map of samples, for the report and the explorer: neighbours attract each other, all others repel."""
 
 import numpy as np
 import torch

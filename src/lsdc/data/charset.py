@@ -1,4 +1,4 @@
-"""Which letters the bytes of a text file are: UTF-8, or what it says itself."""
+"""The character set of a text file: UTF-8, or UTF-16 if it begins with a mark."""
 
 import codecs
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A data set: samples, what is known about them, and how they were read."""
+"""A data set as it was read: samples, what is known about them, and how to read them again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -34,7 +34,7 @@ class Reading:
     matched: bool = False
 
 
-def recalled(stored: Mapping[str, Any]) -> Reading:
+def from_config(stored: Mapping[str, Any]) -> Reading:
     """The reading stored in a run's config; older runs left all columns as they were."""
     found: dict[str, Any] = {f.name: stored[f.name] for f in fields(Reading) if stored.get(f.name) is not None}
     if "text_encoder" in found:
@@ -118,7 +118,7 @@ def replaced(dataset: Dataset, X: Any, bad: Mapping[int, str], **others: Any) ->
     return replace(dataset, X=X, **others)
 
 
-def kept(reading: Reading, dataset: Dataset) -> dict[str, Any]:
+def to_config(reading: Reading, dataset: Dataset) -> dict[str, Any]:
     """A reading for a run's config, with the columns as found, so that the file is read the same way again."""
     content: dict[str, Any] = {"image_size": reading.image_size, "column": reading.column}
     if dataset.columns and not of_texts(dataset):

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lsdc.data.seen import Seen
+from lsdc.methods.layout import plane
 from lsdc.report.apart import excerpt
 from lsdc.report.facts import Facts
-from lsdc.report.layout import plane
 from lsdc.report.outputs import Outputs
 from lsdc.report.pictures import Pictures
 
@@ -14,7 +14,7 @@ NAME = 80  # characters of an id that are shown beside a point
 
 
 @dataclass(frozen=True)
-class Scatter:
+class Map:
     """Points for the script, and the sheet of their images."""
 
     data: dict[str, Any]
@@ -22,7 +22,7 @@ class Scatter:
     count: int
 
 
-def scatter(facts: Facts, seen: Seen, out: Outputs, pictures: Pictures | None) -> Scatter:
+def draw_map(facts: Facts, seen: Seen, out: Outputs, pictures: Pictures | None) -> Map:
     """All points in the order of their rows."""
     rows = out.rows[: out.mapped]
     place = (plane(out.f[: out.mapped]) * 1000).round().astype(int)
@@ -37,7 +37,7 @@ def scatter(facts: Facts, seen: Seen, out: Outputs, pictures: Pictures | None) -
         "names": [facts.name(k) for k in range(facts.n_clusters)],
         "sheet": sheet._asdict() | {"address": ""} if sheet else None,
     }
-    return Scatter(data, sheet.address if sheet else "", len(rows))
+    return Map(data, sheet.address if sheet else "", len(rows))
 
 
 def _texts(seen: Seen, rows: list[int]) -> list[str]:
