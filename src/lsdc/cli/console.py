@@ -32,6 +32,14 @@ class Log:
         return getattr(sys.stderr, name)
 
 
+def open_streams() -> None:
+    """Open /dev/null in place of streams that the caller has closed; a file opened later would take their numbers."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            mode = "w" if number else "r"
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (for as long as the process lives)
+
+
 def close_streams() -> None:
     """Close the streams, so that Python has nothing left to flush at exit."""
     for stream in (sys.stdout, sys.stderr):

@@ -13,7 +13,7 @@ import typer
 # PyTorch and scikit-learn take seconds to import, so commands import what needs them when they run, not for --help
 import lsdc
 from lsdc.cli import tables
-from lsdc.cli.console import Terminated, close_streams, err, fail, is_shared, out, say_failure
+from lsdc.cli.console import Terminated, close_streams, err, fail, is_shared, open_streams, out, say_failure
 from lsdc.cli.explore import explore, refine
 from lsdc.cli.export import export
 from lsdc.cli.fit import fit
@@ -62,6 +62,7 @@ def _terminate(number: int, frame: Any) -> None:
 
 def main(words: list[str] | None = None) -> None:
     """Run a command; characters the terminal cannot show are printed as escapes."""
+    open_streams()
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):
             with suppress(OSError):  # it asks a file how long it is, and a disk may fail to tell
