@@ -1,6 +1,7 @@
 """Where the output goes and what there is room for: terminals, readers that have left, memory that is too small."""
 
 import os
+import pathlib
 import pty
 import re
 import resource
@@ -69,6 +70,22 @@ def test_a_closed_stream_is_no_reason_to_stop(tmp_path, numbers):
     assert (tmp_path / "run" / "report.html").exists()
     assert (tmp_path / "run" / ".lock").read_bytes() == b""  # nothing was printed into what took a stream's number
     assert surrounded(tmp_path, Closed(*numbers), "fit", "none.npy")[0] == 2
+
+
+def without_home():
+    """As in a container whose user has a number and nothing else."""
+    os.environ.pop("HOME", None)
+    os.environ.pop("LSDC_DATA", None)
+    pathlib.Path.home = classmethod(lambda cls: pathlib.Path(HOMELESS).expanduser())
+
+
+HOMELESS = "~nobody-of-this-name"  # what Python says of a user that the system does not know is the same
+
+
+def test_a_user_without_a_home_is_told_what_to_set(tmp_path):
+    np.save(tmp_path / "x.npy", np.eye(20))
+    code, _, said = surrounded(tmp_path, without_home, "fit", "x.npy", "-k", 2)
+    assert (code, said) == (2, "lsdc: this user has no home folder; set HOME, or LSDC_DATA to a folder\n")
 
 
 def little_memory():

@@ -3,6 +3,7 @@
 import os
 import shlex
 import shutil
+import signal
 import sys
 from contextlib import suppress
 from functools import partial
@@ -73,7 +74,11 @@ def line(console: Console, text: str) -> None:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: like Ctrl-C, with its own exit code."""
+    """SIGTERM, or SIGHUP from a terminal that was closed: like Ctrl-C, with its own exit code."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.name, self.code = signal.Signals(number).name, 128 + number
 
 
 def about_data(error: InputError, data: str) -> InputError:
