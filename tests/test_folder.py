@@ -70,6 +70,11 @@ def test_a_file_system_without_locks_is_said(tmp_path, monkeypatch):
     with pytest.warns(HealthWarning, match=r"run: the file system has no locks \(Function not implemented\)"):
         fitted(tmp_path / "run")
     assert (tmp_path / "run" / "labels.csv").exists()
+    np.save(tmp_path / "x.npy", VECTORS)
+    done = inside("fit", "x.npy", "-k", 3, "--method", "kmeans", "--out", "other", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.count("no locks") == 1  # though it is asked for again, for the report
+    assert "HealthWarning" not in done.stderr
 
 
 def test_a_file_system_that_cannot_sync_is_written_to(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -131,7 +131,10 @@ class Run:
     @contextmanager
     def again(self) -> Iterator[None]:
         """Lock the finished run again, to add to it; refuse if another process has replaced it since."""
-        with self.alone():
+        with ExitStack() as held:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", HealthWarning)  # what the file system lacks was said before the fit
+                held.enter_context(self.alone())
             if self.config("fingerprint") != self.fingerprint:
                 raise InputError(f"{self.path}: another process has replaced this run since it finished")
             yield
