@@ -130,10 +130,11 @@ class Fit:
 
 
 def left(folder):
-    """What does not depend on the clock: labels, losses, weights."""
+    """What does not depend on the clock: labels, losses, weights, and how K-means compares."""
     losses = [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
     model = (folder / "model.safetensors").read_bytes()
-    return (folder / "labels.csv").read_text(), losses, model[8 + int.from_bytes(model[:8], "little") :]
+    after = (folder / "comparison.json").read_text() if (folder / "comparison.json").exists() else ""
+    return (folder / "labels.csv").read_text(), losses, model[8 + int.from_bytes(model[:8], "little") :], after
 
 
 def files(folder):
@@ -246,18 +247,19 @@ class Trial:
     def meeting(self, options, at):
         """Two fits into one folder: the first is stopped at a call, the second runs, the first goes on."""
         self.reset()
+        seeds = (0, 0) if options[0] == options[1] == ["--resume"] else (0, 1)  # a run goes on with its own seed only
         fits = [Fit(self.place, [*self.words("run", 0), *options[0]], at, STOP).wait()]
-        fits.append(Fit(self.place, [*self.words("run", 1), *options[1]]).wait())
+        fits.append(Fit(self.place, [*self.words("run", seeds[1]), *options[1]]).wait())
         if fits[0].ended is None:
             fits[0].go_on()
         said = " | ".join(f"exit {fit.ended}: {fit.said}" for fit in fits)
         ended = [fit.ended for fit in fits]
         if not all(fit.is_plain for fit in fits) or 0 not in ended:
             return "wrong", said
-        if ended == [0, 0] and ["--overwrite"] not in options:
+        if ended == [0, 0] and ["--overwrite"] not in options and seeds == (0, 1):
             return "wrong", f"both went well: {said}"
         found = left(self.place / "run")
-        if found not in [self.whole[i] for i in (0, 1) if ended[i] == 0]:
+        if found not in [self.whole[seeds[i]] for i in (0, 1) if ended[i] == 0]:
             return "wrong", f"the run is that of neither: {said}"
         if json.loads((self.place / "run" / "config.json").read_text())["seed"] != self.whole.index(found):
             return "wrong", f"a run of two: {said}"
@@ -283,6 +285,7 @@ MEETINGS = {
     "two new": ("nothing", ([], [])),
     "new, resumed": ("nothing", ([], ["--resume"])),
     "new, overwriting": ("nothing", ([], ["--overwrite"])),
+    "two resumed": ("a run begun", (["--resume"], ["--resume"])),
     "resumed, overwriting": ("a run begun", (["--resume"], ["--overwrite"])),
     "overwriting, new": ("a run finished", (["--overwrite"], [])),
     "two overwriting": ("a run finished", (["--overwrite"], ["--overwrite"])),

@@ -26,6 +26,7 @@ from lsdc.data.encoders import ENCODERS
 from lsdc.experiments.paper import TABLES
 from lsdc.experiments.recipes import RECIPES
 from lsdc.functional import COMPOSITIONS, SIMILARITIES
+from lsdc.interrupt import TO_END
 from lsdc.methods import METHODS
 from lsdc.nn.network import BACKBONES
 from lsdc.pretext import PRETEXTS
@@ -45,10 +46,11 @@ def lsdc(*words, cwd, env=None):
 def inside(*words, cwd):
     """The same command without the seconds a new process takes to import PyTorch: for all that needs no process."""
     stdout, stderr = io.StringIO(), io.StringIO()
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in TO_END}
     with contextlib.chdir(cwd), redirect_stdout(stdout), redirect_stderr(stderr), pytest.raises(SystemExit) as ended:
         main([str(word) for word in words])
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
     return subprocess.CompletedProcess(words, ended.value.code, stdout.getvalue(), stderr.getvalue())
 
 
@@ -270,9 +272,9 @@ def whole(tmp_path_factory):
     return (folder / "run" / "labels.csv").read_bytes()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, *TO_END])
 def test_interrupted_runs_go_on_where_they_were(tmp_path, number, whole):
-    """Ctrl-C or SIGTERM in the middle: exit code 130 or 143, the command that resumes, in the end the same labels."""
+    """Ctrl-C, SIGTERM or a closed terminal in the middle: its own exit code, how to resume, then the same labels."""
     code, out, said = surrounded(tmp_path, Signals(number), "fit", "digits", *LONGER, "--out", "cut")
     assert code == 128 + number, said
     assert out == "signal\nstep\n"  # which is finished

@@ -19,6 +19,7 @@ REFUSED = {
     "far apart": (np.where(BLOBS > 5, 3e38, -3e38), "too far apart"),
     "whole numbers": (2**60 + BLOBS.astype(np.int64), "less than double precision can resolve"),
     "a large constant": (np.c_[BLOBS, np.full(60, 3e38)], "drop large constant columns"),
+    "a large constant of many samples": (np.c_[np.tile(BLOBS, (10, 1)), np.full(600, 1.1e20)], "drop large constant"),
 }
 TAKEN = {
     "small": BLOBS * 1e-30,

@@ -21,4 +21,4 @@ def test_faults_and_other_fits_at_any_call_lose_and_harm_nothing(tmp_path):
     result = json.loads((tmp_path / "faults.json").read_text())
     assert result["wrong"] == []
     assert result["tried"] >= 25
-    assert len(result["outcomes"]) == 13
+    assert len(result["outcomes"]) == 14

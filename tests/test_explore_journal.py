@@ -142,6 +142,19 @@ def test_looking_writes_nothing_and_the_first_edit_says_which_labels(tmp_path):
         Journal.open(path, header_of(labels))
 
 
+def test_reading_leaves_alone_what_another_process_is_writing(tmp_path):
+    """``lsdc refine`` reads while the explorer has written half of a line."""
+    path = tmp_path / "edits.jsonl"
+    journal, _ = Journal.open(path, HEADER)
+    journal.append(edit(do="outlier", samples=[1]))
+    with path.open("ab") as explorer:
+        explorer.write(b'{"version":2,"edit":{"do":"out')
+        explorer.flush()
+        assert len(Journal.open(path, HEADER)[1]) == 1
+        explorer.write(b'lier","samples":[2]}}\n')
+    assert len(Journal.open(path, HEADER)[1]) == 2
+
+
 def test_damage_before_the_last_line_is_refused_and_named(tmp_path):
     path = tmp_path / "edits.jsonl"
     journal, _ = Journal.open(path, HEADER)

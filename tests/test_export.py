@@ -1,6 +1,7 @@
 """What leaves a run: folders of images, arrays, tables, ONNX; and what Python users get beside labels."""
 
 import shutil
+import unicodedata
 from io import StringIO
 
 import numpy as np
@@ -58,6 +59,21 @@ def test_names_of_files_become_harmless_and_stay_apart(photos, tmp_path):
     assert safe_name("it's, odd;$(x).png") == "it_s, odd_(x).png"
     assert safe_name("../..") == "__"
     assert len(safe_name("x" * 500 + ".png")) <= 120
+    assert len(safe_name("写真" * 60 + ".png").encode()) < 255
+    assert safe_name("z\u0301.png") == safe_name("\u017a.png") == "\u017a.png"
+
+
+def test_names_that_differ_in_case_stay_apart_on_disks_that_ignore_it(tmp_path):
+    """Copied to such a disk, one of them would replace the other without a word."""
+    rng = np.random.default_rng(0)
+    (tmp_path / "in").mkdir()
+    for name in ("Cat.png", "cat.PNG", "CAT.png", "z\u0301.png", "\u0179.png", *(f"{i}.png" for i in range(5))):
+        Image.fromarray(rng.integers(0, 255, (8, 8)).astype(np.uint8)).save(tmp_path / "in" / name)
+    words = ("fit", "in", "-k", "1", "--method", "kmeans", "--image-size", "8", "--out", "run")
+    assert inside(*words, cwd=tmp_path).returncode == 0
+    assert inside("export", "run", "--folders", "out", "--copy", cwd=tmp_path).returncode == 0
+    names = [unicodedata.normalize("NFC", file.name).casefold() for file in (tmp_path / "out" / "cluster-0").iterdir()]
+    assert len(set(names)) == len(names) == 10
 
 
 def test_labels_that_name_other_files_are_refused(photos, tmp_path):

@@ -16,6 +16,7 @@ from lsdc import KMeans
 from lsdc.errors import Busy, HealthWarning, InputError
 from lsdc.runs import atomic
 from lsdc.runs.atomic import write_atomic
+from lsdc.runs.checkpoint import Checkpoint
 from lsdc.runs.folder import Run
 from test_cli import inside, refused
 from victims import exit_code_of
@@ -69,6 +70,11 @@ def test_a_file_system_without_locks_is_said(tmp_path, monkeypatch):
     with pytest.warns(HealthWarning, match=r"run: the file system has no locks \(Function not implemented\)"):
         fitted(tmp_path / "run")
     assert (tmp_path / "run" / "labels.csv").exists()
+    np.save(tmp_path / "x.npy", VECTORS)
+    done = inside("fit", "x.npy", "-k", 3, "--method", "kmeans", "--out", "other", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.count("no locks") == 1  # though it is asked for again, for the report
+    assert "HealthWarning" not in done.stderr
 
 
 def test_a_file_system_that_cannot_sync_is_written_to(tmp_path, monkeypatch):
@@ -169,3 +175,52 @@ def test_a_run_does_not_go_on_with_another_method(tmp_path):
     assert left_by(tmp_path / "run") == before
     for more in ((), ("--method", "finch")):
         assert inside(*words, "--resume", *more, cwd=tmp_path).returncode == 0
+
+
+def test_nothing_is_added_to_a_run_that_another_process_has_replaced(tmp_path):
+    """The lock is free between the fit and its report."""
+    run = Run.create(tmp_path / "run")
+    fitted(run)
+    with run.again():
+        pass
+    fitted(Run.create(tmp_path / "run", overwrite=True), k=4)
+    before = left_by(tmp_path / "run")
+    with pytest.raises(InputError, match="another process has replaced this run"), run.again():
+        pass
+    assert left_by(tmp_path / "run") == before
+
+
+def test_names_as_long_as_a_file_system_takes_them(tmp_path):
+    for name in ("n" * 255, "ü" * 127, "🙂" * 63):
+        write_atomic(tmp_path / name, b"content")
+        assert (tmp_path / name).read_bytes() == b"content"
+
+
+def test_a_run_goes_on_with_the_outliers_and_the_reading_it_was_started_with(tmp_path):
+    rows = "".join(f"{a:.3f},{b:.3f},{c:.3f}\n" for a, b, c, *_ in VECTORS)
+    (tmp_path / "x.csv").write_text("a,b,c\n" + rows)
+    words = ("fit", "x.csv", "-k", 3, "--method", "kmeans", "--out", "run")
+    more = ("--drop", "c", "--outliers", 0.2)
+    assert inside(*words, *more, cwd=tmp_path).returncode == 0
+    labels = (tmp_path / "run" / "labels.csv").read_text()
+    assert labels.count(",-1,") == 8
+    for again in ((), more, ("--columns", "a,b")):
+        (tmp_path / "run" / "labels.csv").unlink()
+        assert inside(*words, "--resume", *again, cwd=tmp_path).returncode == 0
+        assert (tmp_path / "run" / "labels.csv").read_text() == labels
+    for other in (("--drop", "a"), ("--columns", "a"), ("--scale",)):
+        result = inside(*words, "--resume", *other, cwd=tmp_path)
+        refused(result, "run: started with other settings or data")
+    assert (tmp_path / "run" / "labels.csv").read_text() == labels
+
+
+def test_records_that_a_full_disk_refused_stand_before_those_of_later_stages(tmp_path):
+    run = Run.create(tmp_path / "run")
+    run.start({"method": "any"}, {"n_clusters": 1}, {})
+    (run.path / "checkpoint").write_text("in the way")
+    first, second = ([{"stage": stage, "epoch": 1, "loss": 1.0}] for stage in ("pretext", "clustering"))
+    with pytest.raises(OSError, match="checkpoint"):
+        run.keep("pretext", Checkpoint({}, {}, first))
+    (run.path / "checkpoint").unlink()
+    run.keep("clustering", Checkpoint({}, {}, second))
+    assert run.read_metrics() == first + second

@@ -2,11 +2,13 @@
 
 import io
 import os
+import pathlib
 import pty
 import re
 import resource
 import select
 import signal
+import sys
 import termios
 from contextlib import suppress
 
@@ -46,6 +48,45 @@ def test_labels_that_a_full_disk_does_not_take_are_missed(tmp_path):
     KMeans(2, n_init=1, random_state=0).fit(np.eye(20), run=tmp_path / "run")
     code, _, said = surrounded(tmp_path, full_disk, "predict", "run", "x.npy")
     assert (code, said) == (1, "lsdc: disk: No space left on device\n")
+
+
+class Closed:
+    """Surroundings without some of the streams, as after ``>&-``: Python has None in their place."""
+
+    def __init__(self, *numbers):
+        self.numbers = numbers
+
+    def __call__(self):
+        for number in self.numbers:
+            os.close(number)
+            setattr(sys, ("stdin", "stdout", "stderr")[number], None)
+
+
+@pytest.mark.parametrize("numbers", [(1,), (2,), (0, 1, 2)], ids=str)
+def test_a_closed_stream_is_no_reason_to_stop(tmp_path, numbers):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    np.save(tmp_path / "x.npy", X)
+    words = ("fit", "x.npy", "-k", 2, "--method", "kmeans", "--out", "run")
+    assert surrounded(tmp_path, Closed(*numbers), *words)[0] == 0
+    assert (tmp_path / "run" / "report.html").exists()
+    assert (tmp_path / "run" / ".lock").read_bytes() == b""  # nothing was printed into what took a stream's number
+    assert surrounded(tmp_path, Closed(*numbers), "fit", "none.npy")[0] == 2
+
+
+def without_home():
+    """As in a container whose user has a number and nothing else."""
+    os.environ.pop("HOME", None)
+    os.environ.pop("LSDC_DATA", None)
+    pathlib.Path.home = classmethod(lambda cls: pathlib.Path(HOMELESS).expanduser())
+
+
+HOMELESS = "~nobody-of-this-name"  # what Python says of a user that the system does not know is the same
+
+
+def test_a_user_without_a_home_is_told_what_to_set(tmp_path):
+    np.save(tmp_path / "x.npy", np.eye(20))
+    code, _, said = surrounded(tmp_path, without_home, "fit", "x.npy", "-k", 2)
+    assert (code, said) == (2, "lsdc: this user has no home folder; set HOME, or LSDC_DATA to a folder\n")
 
 
 def little_memory():

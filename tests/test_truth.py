@@ -103,3 +103,11 @@ def test_evaluate_joins_by_id(tmp_path):
     (tmp_path / "y.csv").write_text("customer_id;label\n" + "\n".join(truth[1:]) + "\n")
     refused(inside("evaluate", "run", "--labels", "y.csv", cwd=tmp_path), "y.csv", "without a label: 1")
     refused(inside("evaluate", "run", "--labels", "no.csv", cwd=tmp_path), "no.csv", "cannot be read")
+
+
+@pytest.mark.parametrize("name", ["y.jsonl", "y.parquet", "y.npz"])
+def test_files_of_other_kinds_are_not_read_as_lines_of_labels(tmp_path, name):
+    """JSON has commas too: shuffled rows of {"id": ..., "label": ...} once gave an ACC of .43 where it was 1."""
+    text = "".join(json.dumps({"id": i, "label": y}) + "\n" for i, y in zip(IDS, LABELS, strict=True))
+    with pytest.raises(InputError, match=r"labels are not read from \.\w+ files; save them as \.csv"):
+        read(tmp_path, text, name)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first waits for the end of the step, so that it can be saved; the second does not."""
+"""Ctrl-C, SIGTERM and SIGHUP: the first waits for the end of the step, so that it can be saved; the second does not."""
 
 import signal
 import threading
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+TO_END = tuple(signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 Handler = Callable[[int, FrameType | None], Any] | int | None
 
 
@@ -14,7 +15,7 @@ class Interrupt:
 
     def __init__(self, wanted: bool = True) -> None:
         in_charge = threading.current_thread() is threading.main_thread()  # Python handles signals only there
-        self.signals = (signal.SIGINT, signal.SIGTERM) if wanted and in_charge else ()
+        self.signals = (signal.SIGINT, *TO_END) if wanted and in_charge else ()
         self.asked: int | None = None
         self.before: dict[int, Handler] = {}
 

@@ -3,6 +3,7 @@
 import os
 import shlex
 import shutil
+import signal
 import sys
 from contextlib import suppress
 from functools import partial
@@ -30,6 +31,14 @@ class Log:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(sys.stderr, name)
+
+
+def open_streams() -> None:
+    """Open /dev/null in place of streams that the caller has closed; a file opened later would take their numbers."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            mode = "w" if number else "r"
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (for as long as the process lives)
 
 
 def close_streams() -> None:
@@ -65,7 +74,11 @@ def line(console: Console, text: str) -> None:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: like Ctrl-C, with its own exit code."""
+    """SIGTERM, or SIGHUP from a terminal that was closed: like Ctrl-C, with its own exit code."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.name, self.code = signal.Signals(number).name, 128 + number
 
 
 def about_data(error: InputError, data: str) -> InputError:

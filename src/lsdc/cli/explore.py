@@ -96,9 +96,10 @@ def refine(
     dataset = data_of_run(config, data_root)
     with Live(err, f"{run}: learning from the corrections, run folder {new.path}") as monitor:
         result = refine_run(folder, new, config, dataset, epochs, monitor)
-    _, labels, confidence = new.read_labels()
-    out.print(sizes_table(labels, confidence, result.n_clusters))
-    write_report(new, read_config(new), dataset)
+    with new.again():
+        _, labels, confidence = new.read_labels()
+        out.print(sizes_table(labels, confidence, result.n_clusters))
+        write_report(new, read_config(new), dataset)
     if result.corrected:
         line(out, f"{result.followed:,} of {result.corrected:,} samples moved by hand stay where you put them")
     line(out, f"{result.others:,} untouched samples changed cluster")

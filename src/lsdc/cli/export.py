@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from lsdc.runs.folder import Run
 
 UNSAFE = re.compile(r"[^\w.()+@=, -]+")
-LONGEST_NAME = 120
+LONGEST_NAME, LONGEST_BYTES = 120, 230  # a file system takes 255 bytes, and a number may follow
 
 
 def export(
@@ -136,8 +137,8 @@ def _write_folders(run: "Run", to: Path, config: dict[str, Any], copy: bool) -> 
     if to.exists():
         raise InputError(f"{to}: already exists; choose a new folder")
     ids, labels, _ = run.read_labels()
-    width, taken = len(str(int(labels.max()))), set[Path]()
-    part = to.with_name(f".{to.name}.{os.urandom(4).hex()}.part")
+    width, taken = len(str(int(labels.max()))), set[str]()
+    part = to.with_name(f".{to.name[:60]}.{os.urandom(4).hex()}.part")
     try:
         for name, cluster in zip(ids, labels.tolist(), strict=True):
             place = part / (f"cluster-{cluster:0{width}d}" if cluster >= 0 else "unassigned")
@@ -160,16 +161,18 @@ def _write_folders(run: "Run", to: Path, config: dict[str, Any], copy: bool) -> 
 
 def safe_name(name: str) -> str:
     """A path as a single file name, in characters that every file system and shell accepts."""
+    name = unicodedata.normalize("NFC", name)
     text = UNSAFE.sub("_", name.replace("/", "__").replace("\\", "__")).strip(" .-") or "image"
     stem, suffix = os.path.splitext(text)
-    return stem[: LONGEST_NAME - len(suffix)] + suffix
+    stem = stem[: LONGEST_NAME - len(suffix)]
+    return stem.encode()[: LONGEST_BYTES - len(suffix.encode())].decode(errors="ignore") + suffix
 
 
-def _free(path: Path, taken: set[Path]) -> Path:
-    """The path, numbered if another sample already has it."""
+def _free(path: Path, taken: set[str]) -> Path:
+    """The path, numbered if another sample already has it, or one that differs in case only: some disks ignore it."""
     tries, free = 1, path
-    while free in taken:
+    while (key := str(free).casefold()) in taken:
         tries += 1
         free = path.with_stem(f"{path.stem}-{tries}")
-    taken.add(free)
+    taken.add(key)
     return free

@@ -79,7 +79,7 @@ def fit(
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace an existing run")] = False,
     outliers: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--outliers",
             min=0,
@@ -87,7 +87,7 @@ def fit(
             help="leave this share of the samples, the least certain, unassigned (-1)",
             metavar="SHARE",
         ),
-    ] = 0.0,
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="print warnings and errors only")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")] = False,
     save_every: Annotated[
@@ -124,7 +124,8 @@ def fit(
     if stored:
         if method_ not in (None, method):
             raise InputError(f"{folder}: started with --method {method}, not {method_}; choose another --out")
-        how = from_config(stored["data"])
+        if all(value is None for value in options.values()):  # others are used, and the digest decides
+            how = from_config(stored["data"])
     how = reading(how, encoder=encoder, text_encoder=text_encoder)
     if encoder_set:
         how = replace(how, encoder_settings=encoder_settings(encoder_set))
@@ -137,7 +138,8 @@ def fit(
     except TypeError:
         raise InputError(f"{folder / 'config.json'}: has parameters that {method} does not know") from None
     run.source = {"source": data, **to_config(how, dataset)}
-    run.ids, run.interval, run.outliers, run.beside = dataset.ids, save_every, outliers, dataset.beside
+    run.ids, run.interval, run.beside = dataset.ids, save_every, dataset.beside
+    run.outliers = float(stored.get("outliers", 0.0)) if outliers is None else outliers
     name = dataset.title or dataset.name
     wanted = f"{params['n_clusters']} clusters" if isinstance(params["n_clusters"], int) else "clusters to be counted"
     headline = f"{name}: {count(dataset):,} samples, {wanted}, run folder {folder}"
@@ -155,18 +157,20 @@ def fit(
         _say_how_to_go_on(error, run, [*program(), "fit", data, "--out", str(folder), "--resume", *root])
         if isinstance(error, PeerLost):
             raise
-        raise typer.Exit(143 if isinstance(error, Terminated) else 130) from None
+        raise typer.Exit(error.code if isinstance(error, Terminated) else 130) from None
     first = parallel.rank() == 0
     parallel.leave()  # the other processes have finished: from here on this one works alone
     if first:
         try:
-            _finish(run, dataset, model, clusters is not None)
+            with run.again():
+                _finish(run, dataset, model, clusters is not None)
+                result = json.dumps(_result(run, dataset, model)) if as_json else ""
         except KeyboardInterrupt as error:
             again = shlex.join([*program(), "report", str(folder)])
             line(err, f"stopped; the run is finished and saved, and {again} writes its report")
-            raise typer.Exit(143 if isinstance(error, Terminated) else 130) from None
+            raise typer.Exit(error.code if isinstance(error, Terminated) else 130) from None
         if as_json:
-            print(json.dumps(_result(run, dataset, model)))
+            print(result)
 
 
 def number_of_clusters(text: str | None) -> int | str | None:

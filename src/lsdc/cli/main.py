@@ -13,7 +13,7 @@ import typer
 # PyTorch and scikit-learn take seconds to import, so commands import what needs them when they run, not for --help
 import lsdc
 from lsdc.cli import tables
-from lsdc.cli.console import Terminated, close_streams, err, fail, is_shared, out, say_failure
+from lsdc.cli.console import Terminated, close_streams, err, fail, is_shared, open_streams, out, say_failure
 from lsdc.cli.explore import explore, refine
 from lsdc.cli.export import export
 from lsdc.cli.fit import fit
@@ -23,6 +23,7 @@ from lsdc.cli.listing import list_
 from lsdc.cli.results import evaluate, predict, report
 from lsdc.cli.suggest import suggest_k
 from lsdc.errors import Diverged, InputError, PeerLost
+from lsdc.interrupt import TO_END
 
 app = typer.Typer(
     cls=Group,
@@ -57,11 +58,12 @@ MEMORY = "not enough memory; try a smaller batch_size, width or pool (--set)"
 
 def _terminate(number: int, frame: Any) -> None:
     if not isinstance(sys.exception(), PeerLost):  # then torchrun is ending a job whose end is being reported already
-        raise Terminated
+        raise Terminated(number)
 
 
 def main(words: list[str] | None = None) -> None:
     """Run a command; characters the terminal cannot show are printed as escapes."""
+    open_streams()
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):
             with suppress(OSError):  # it asks a file how long it is, and a disk may fail to tell
@@ -73,7 +75,9 @@ def main(words: list[str] | None = None) -> None:
 
 def _run(words: list[str] | None) -> None:
     """Run a command, and turn user mistakes into one line and exit code 2."""
-    signal.signal(signal.SIGTERM, _terminate)
+    for number in TO_END:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
+            signal.signal(number, _terminate)
     try:
         if is_shared():
             _join()
@@ -95,8 +99,8 @@ def _run(words: list[str] | None) -> None:
         if not re.search("out of memory|can't allocate memory", str(error)):  # PyTorch's wording on GPU and CPU
             raise
         fail(MEMORY, 1)
-    except Terminated:
-        fail("stopped by SIGTERM", 143)
+    except Terminated as error:
+        fail(f"stopped by {error.name}", error.code)
     except KeyboardInterrupt:
         fail("stopped", 130)
     except BrokenPipeError:  # the reader has seen enough

@@ -28,7 +28,10 @@ RootOption = Annotated[
     Path | None, typer.Option("--data-root", help="where data sets are kept (default: $LSDC_DATA or ~/.cache/lsdc)")
 ]
 SizeOption = Annotated[
-    int, typer.Option("--image-size", min=8, max=4096, help="side in pixels that images of a folder are scaled to")
+    int | None,
+    typer.Option(
+        "--image-size", min=8, max=4096, help="side in pixels that images of a folder are scaled to (default: 32)"
+    ),
 ]
 ColumnOption = Annotated[
     str | None, typer.Option("--column", help="the column of a CSV or field of a JSONL file that holds the texts")
@@ -72,7 +75,7 @@ EncoderSetOption = Annotated[
     ),
 ]
 READING = {  # how to read DATA: the fields of ``Reading`` that are options, and their defaults
-    "image_size": (SizeOption, 32),
+    "image_size": (SizeOption, None),
     "column": (ColumnOption, None),
     "columns": (ColumnsOption, None),
     "drop": (DropOption, None),
@@ -86,7 +89,9 @@ DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu or
 
 def root_of(given: Path | None) -> Path:
     """Where data sets are kept."""
-    return given or Path(os.environ.get("LSDC_DATA") or Path.home() / ".cache" / "lsdc")
+    from lsdc.data.cache import own_folder
+
+    return given or Path(os.environ.get("LSDC_DATA") or own_folder("LSDC_DATA"))
 
 
 def reads_data(command: Callable[..., None]) -> Callable[..., None]:

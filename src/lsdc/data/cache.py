@@ -30,7 +30,15 @@ def quiet(what: str, done: int, total: int) -> None:
 def folder() -> Path:
     """Where arrays are cached; it can be deleted at any time."""
     given = os.environ.get(VARIABLE)
-    return Path(given).expanduser() if given else Path.home() / ".cache" / "lsdc" / "features"
+    return Path(given).expanduser() if given else own_folder(VARIABLE) / "features"
+
+
+def own_folder(variable: str) -> Path:
+    """Where lsdc keeps things of the user, unless the variable names another folder."""
+    try:
+        return Path.home() / ".cache" / "lsdc"
+    except RuntimeError:
+        raise InputError(f"this user has no home folder; set HOME, or {variable} to a folder") from None
 
 
 def key(*parts: str) -> str:

@@ -206,20 +206,21 @@ def spec_of(X: Any, units: Sequence[float] = ()) -> Spec:
     is_image = X.ndim > 2
     shape = sample_shape(X)
     mine = list(row_chunks(X))[parallel.rank() :: parallel.size()]  # processes divide the reading
-    total = sum((raw(X, rows).sum(0, dtype=np.float64) for rows in mine), np.zeros(shape))
-    mean = parallel.sum_of(torch.from_numpy(total)).numpy() / X.shape[0]
-    if is_image:
-        mean = mean.mean()
-    square, differing, far = 0.0, 0.0, 0.0
     first, each = raw(X, slice(0, 1)), np.array(units) if len(units) else 1.0
+    total, differing = np.zeros(shape), np.zeros(shape)
     for rows in mine:
         values = raw(X, rows)
-        differing = differing or float((values != first).any())
-        squares = np.square((values - mean) / each)
-        square, far = square + float(squares.sum()), far or float(squares.max() > float(SINGLE.max) ** 2)
-    square, differing, far = parallel.sum_of(torch.tensor([square, differing, far], dtype=torch.float64)).tolist()
-    if not differing:
+        total, differing = total + values.sum(0, dtype=np.float64), differing + (values != first).any(0)
+    total, differing = (parallel.sum_of(torch.from_numpy(part)).numpy() for part in (total, differing))
+    if not differing.any():
         raise InputError("X is constant: all samples are identical, so there is nothing to cluster")
+    mean = total / X.shape[0]
+    mean = mean.mean() if is_image else np.where(differing, mean, first[0])  # a sum of equal values is rounded
+    square, far = 0.0, 0.0
+    for rows in mine:
+        squares = np.square((raw(X, rows) - mean) / each)
+        square, far = square + float(squares.sum()), far or float(squares.max() > float(SINGLE.max) ** 2)
+    square, far = parallel.sum_of(torch.tensor([square, far], dtype=torch.float64)).tolist()
     spread = np.sqrt(square / (X.shape[0] * np.prod(shape)))
     _check_scale(float(spread), float(np.sqrt(np.square(mean / each).mean())), bool(far))
     offset = torch.zeros(()) if is_image or sp.issparse(X) else torch.from_numpy(np.asarray(mean))

@@ -87,7 +87,8 @@ def _dataset(
     made: Made | None = None,
 ) -> Dataset:
     id_ = ids[0] if ids else None
-    unused = tuple(name for name in table.columns if name not in (*features, id_, label))
+    used = {*features, id_, label}
+    unused = tuple(name for name in table.columns if name not in used)
     names = list(table.columns[id_]) if id_ is not None else None
     y = np.array(table.columns[label]) if label is not None else None
     if label is not None and (blank := _blank(table.columns[label])):

@@ -14,6 +14,7 @@ from lsdc.data.separated import Rows, cells
 from lsdc.data.spreadsheet import text_of
 from lsdc.errors import InputError, reason, shown
 
+NO_LABELS = (".jsonl", ".json", ".parquet", ".npz")  # read as lines of text, they would be labels of nothing
 LABEL_NAMES = ("label", "labels", "y", "class", "target", "category")
 
 
@@ -22,6 +23,10 @@ def read_true_labels(path: Path, ids: Sequence[str], id_column: str | None = Non
 
     A .npy file or a single column lists them in the order of the data, a table with ids in any order.
     """
+    if path.suffix.lower() in NO_LABELS:
+        raise InputError(
+            f"{path}: labels are not read from {path.suffix} files; save them as .csv with the columns id and label"
+        )
     try:
         if path.suffix.lower() == ".npy":
             return _counted(path, numbers(path).ravel(), ids), []

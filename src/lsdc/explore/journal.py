@@ -35,14 +35,9 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, header: dict[str, Any]) -> tuple["Journal", list[Any]]:
-        """The journal and its edits; nothing is written before the first edit, but a truncated last line is removed."""
+        """The journal and its edits; nothing is written before the first edit: another process may be writing one."""
         journal = cls(path, header)
-        if not plain_file(path).exists():
-            return journal, []
-        edits = journal._read()
-        if path.stat().st_size > journal._size:
-            os.truncate(path, journal._size)
-        return journal, edits
+        return journal, journal._read() if plain_file(path).exists() else []
 
     def _read(self) -> list[Any]:
         edits: list[Any] = []
@@ -92,6 +87,7 @@ class Journal:
         content = head + row
         handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
+            os.ftruncate(handle, self._size)  # a last line cut short by a crash never counted
             self._write(handle, content)
         finally:
             os.close(handle)

@@ -68,3 +68,4 @@ class Config(Strict):
     params: dict[str, Any]
     data: Origin
     fingerprint: str
+    outliers: float = Field(0.0, ge=0, le=0.9)

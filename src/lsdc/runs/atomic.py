@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+LONGEST = 60  # characters of a name that a temporary one keeps: with four bytes each, it still fits into 255
+
 
 def write_atomic(path: Path, content: bytes) -> None:
     """Write a file completely or not at all; a pipe or device is written to, never replaced."""
@@ -21,7 +23,7 @@ def write_atomic(path: Path, content: bytes) -> None:
 def whole(path: Path, content: bytes) -> Iterator[Callable[[], None]]:
     """Write the content to disk next to ``path``; the function yielded moves it into place atomically."""
     make_folder(path.parent)
-    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
+    temporary = path.with_name(f".{path.name[:LONGEST]}.{os.urandom(4).hex()}.tmp")
     try:
         with temporary.open("xb") as file:
             file.write(content)

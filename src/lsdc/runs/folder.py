@@ -6,7 +6,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -111,6 +111,7 @@ class Run:
             self._check_place()  # again, as the first check was made without the lock
             self._clear()
             config = {**settings, "params": params, "data": {**self.source, **content}}
+            config |= {"outliers": self.outliers} if self.outliers else {}
             self.write_json("config.json", {**config, "fingerprint": self.fingerprint})
         self.write_json("environment.json", environment())
         self.began()
@@ -125,6 +126,17 @@ class Run:
         with lock.alone(self.path):
             for left in (file for pattern in TEMPORARY for file in self.path.glob(pattern)):
                 left.unlink(missing_ok=True)  # left by a process that was killed while writing
+            yield
+
+    @contextmanager
+    def again(self) -> Iterator[None]:
+        """Lock the finished run again, to add to it; refuse if another process has replaced it since."""
+        with ExitStack() as held:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", HealthWarning)  # what the file system lacks was said before the fit
+                held.enter_context(self.alone())
+            if self.config("fingerprint") != self.fingerprint:
+                raise InputError(f"{self.path}: another process has replaced this run since it finished")
             yield
 
     def _clear(self) -> None:
@@ -171,8 +183,7 @@ class Run:
 
         ``more`` are further columns. Where the clusters have terms, names.json has the terms and names.
         """
-        for stage, history in self._owed.items():
-            self._write_metrics(stage, history)
+        self._write_owed()
         if named and any(named.terms):
             self.write_json("names.json", {"names": named.names, "terms": named.terms})
         assigned = unassigned(labels, confidence, self.outliers)
@@ -230,8 +241,13 @@ class Run:
                 os.replace(path, self._checkpoint(stage, previous=True))
             place()
         self._sound = self._sound - {stage} | ({stage} if checkpoint.sound else set())
-        self._write_metrics(stage, checkpoint.history)
-        del self._owed[stage]
+        self._write_owed()
+
+    def _write_owed(self) -> None:
+        """Write the records that are not on disk yet, those of earlier stages first."""
+        for stage in list(self._owed):
+            self._write_metrics(stage, self._owed[stage])
+            del self._owed[stage]
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """The records of metrics.jsonl, without a last line truncated by a crash."""
