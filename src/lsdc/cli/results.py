@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lsdc.cli.console import about_data, err, line, out, say_next
+from lsdc.cli.console import about_data, err, line, out, readable_warnings, say_next
 from lsdc.cli.importing import importing
 from lsdc.cli.options import (
     ArrayOption,
@@ -65,7 +65,8 @@ def predict(
     with ReadingBar(err) as bar:
         dataset = open_data(data, root_of(data_root), bar, **vars(how))
     try:
-        p = model.predict_proba(dataset.X)
+        with readable_warnings():
+            p = model.predict_proba(dataset.X)
     except InputError as error:
         raise about_data(error, data) from None
     if parallel.rank() > 0:

@@ -16,6 +16,8 @@ from lsdc.errors import InputError, shown
 
 CHANNELS = (1, 3, 4)
 SMALLEST_IMAGE = 8  # three halvings must leave something
+FIRST_IMAGES = 256  # enough to tell the scale of their values
+OTHER_SCALE = 30.0  # how many times larger or smaller; from 0 to 1 instead of 0 to 255 is more
 SINGLE = np.finfo(np.float32)
 CHUNK_BYTES = 64 * 2**20  # of data looked at in one go, as all of it may be larger than memory
 
@@ -144,7 +146,10 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
             "and vectors (n, d)"
         )
     if min(result[1:]) < SMALLEST_IMAGE:
-        raise InputError(f"images must be at least {SMALLEST_IMAGE}x{SMALLEST_IMAGE} pixels, got X of shape {shape}")
+        raise InputError(
+            f"images must be at least {SMALLEST_IMAGE}x{SMALLEST_IMAGE} pixels, got X of shape {shape}; "
+            "vectors must have two dimensions: (n, d)"
+        )
     return result
 
 
@@ -181,6 +186,18 @@ def check_images(X: Any) -> Any:
         raise InputError("X is empty: 0 samples (a minimum of 1 is required)")
     check_finite(X)
     return np.asarray(X) if not isinstance(X, np.memmap) else X
+
+
+def range_warning(X: Any, spec: Spec) -> str:
+    """A warning about new images whose values are on another scale than those the model was fitted on."""
+    values = np.asarray(raw(X, slice(0, FIRST_IMAGES)), np.float64)
+    size = float(np.sqrt(np.square(values).mean())) / float(spec.scale)
+    if values.min() == values.max() or 1 / OTHER_SCALE < size < OTHER_SCALE:
+        return ""
+    return (
+        f"values of X (up to {values.max():g}) are on another scale than those the model was fitted on (which varied "
+        f"by about {float(spec.scale):.3g}), so the clusters mean nothing; scale X as before (0 to 1, or 0 to 255?)"
+    )
 
 
 def _check_scale(spread: float, size: float, far: bool) -> None:

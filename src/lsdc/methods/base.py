@@ -333,6 +333,8 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             self.spec_ = sources.spec_of(X, units)
         elif shape != self.spec_.shape:
             raise InputError(f"X has samples of shape {shape}, but the model was fitted on {self.spec_.shape}")
+        elif self.spec_.is_image and (said := sources.range_warning(X, self.spec_)):
+            warnings.warn(said, HealthWarning, stacklevel=4)
         return Data(X, self.spec_)
 
     def __sklearn_tags__(self) -> Any:
