@@ -1,14 +1,16 @@
 """Files that were once read as something they are not, without a word."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from lsdc import KMeans
 from lsdc.data.files import open_data
 from lsdc.data.summary import about_reading
-from lsdc.errors import InputError
+from lsdc.errors import HealthWarning, InputError
 from test_tables import FRAME, RNG, read, said, written
 
 VECTORS = RNG.normal(size=(30, 4))
@@ -161,3 +163,29 @@ def test_vectors_beside_texts_are_taken_in_every_kind_of_file(tmp_path):
 def test_a_title_above_the_header_is_pointed_out(tmp_path):
     with pytest.raises(InputError, match="line 1 has several columns without a name; name them, or remove lines above"):
         read(tmp_path, "Report 2024,,\na,b,c\n1,2,3\n4,5,6\n")
+
+
+def test_a_data_frame_with_ids_is_pointed_out():
+    model = KMeans(2, n_init=1, random_state=0)
+    with pytest.warns(HealthWarning, match="identify or number the rows are used as features: customer_id, nr; drop"):
+        model.fit(FRAME.assign(customer_id=RNG.permutation(99)[:40] / 1, nr=np.arange(40)))
+    with warnings.catch_warnings(action="error"):
+        model.fit(FRAME)
+        model.fit(pd.DataFrame(RNG.integers(0, 9, (40, 3)), columns=["a", "b", "store_id"]))
+
+
+def test_a_column_of_vectors_is_an_array():
+    """It was refused, with the advice to reshape it."""
+    vectors = RNG.normal(size=(40, 3))
+    column = pd.Series(list(vectors), index=range(100, 140))
+    expected = KMeans(2, n_init=1, random_state=0).fit(vectors).labels_
+    np.testing.assert_array_equal(KMeans(2, n_init=1, random_state=0).fit(column).labels_, expected)
+    column[107] = [1.0, 2.0]
+    with pytest.raises(InputError, match=r"3 numbers in row 0, 2 in row 7"):
+        KMeans(2).fit(column)
+
+
+def test_pages_of_html_are_pointed_out(tmp_path):
+    page = read(tmp_path, "".join(f"<p>rain <b>{i}</b></p>\n" for i in range(5)), "x.txt")
+    assert "most texts contain HTML tags, which are read as words; remove them first" in about_reading(page)
+    assert not about_reading(read(tmp_path, "if a < b\nand b > a\n</b> once\n", "x.txt"))

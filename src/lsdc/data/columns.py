@@ -38,6 +38,15 @@ def why_id(name: str, values: Any, named: bool = True) -> str | None:
     return "has numbers too long for measurements, and differs in every row" if max(map(abs, whole)) > EXACT else None
 
 
+def id_warning(frame: Any) -> str:
+    """A warning about columns of a data frame that identify or number its rows, and are features all the same."""
+    values = {str(name): frame[name] for name in frame.columns if frame.columns.is_unique}
+    whole = {name: column.to_numpy() for name, column in values.items() if getattr(column.dtype, "kind", "") in "iuf"}
+    if not (ids := [name for name, column in whole.items() if why_id(name, column) is not None]):
+        return ""
+    return f"columns of X that identify or number the rows are used as features: {', '.join(ids)}; drop them"
+
+
 def _step(whole: list[int]) -> int:
     """By how much each value is more than the one before, if it is always the same and no accident; else 0."""
     steps = {b - a for a, b in pairwise(whole)}

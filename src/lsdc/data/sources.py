@@ -101,7 +101,7 @@ def row_chunks(X: Any) -> Iterator[slice]:
 
 
 def as_array(X: Any, image_size: int = 32) -> Any:
-    """Tensors as arrays, lists of images or image files as one array, columns of texts as lists; else X itself."""
+    """Tensors as arrays, lists of images, image files or vectors as one array, columns of texts as lists."""
     if isinstance(X, Tensor):
         if X.layout != torch.strided:
             raise InputError("X is a sparse tensor; pass a scipy sparse matrix instead")
@@ -113,8 +113,20 @@ def as_array(X: Any, image_size: int = 32) -> Any:
         except ValueError:
             raise InputError("X is a list of images of different shapes; resize them to one shape") from None
     if getattr(X, "ndim", 0) == 1 and hasattr(X, "tolist") and getattr(X.dtype, "kind", "O") in "OUT":
-        X = _texts(X.tolist()) or X  # an array, or a data frame's column
+        values = X.tolist()  # of an array, or a data frame's column
+        X = _stacked(values) if values and all(np.ndim(value) == 1 for value in values) else _texts(values) or X
     return image_files(X, image_size) if are_files(X) else X
+
+
+def _stacked(values: list[Any]) -> np.ndarray:
+    """A column of vectors as one array."""
+    lengths = [len(value) for value in values]
+    if wrong := [i for i, length in enumerate(lengths) if length != lengths[0]]:
+        raise InputError(
+            f"X contains vectors of different lengths: {lengths[0]} numbers in row 0, {lengths[wrong[0]]} in row "
+            f"{wrong[0]} (counting from 0)"
+        )
+    return np.stack([np.asarray(value) for value in values])
 
 
 def _texts(values: list[Any]) -> list[Any] | None:

@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from lsdc.data import sources
+from lsdc.data.columns import id_warning
 from lsdc.data.prepare import scale_warning
 from lsdc.errors import HealthWarning, InputError, NotNumbers, shown
 
@@ -27,6 +28,7 @@ def check_vectors(model: "Estimator", X: Any, reset: bool) -> Any:
     kinds = {getattr(kind, "kind", "") for kind in getattr(X, "dtypes", [getattr(X, "dtype", None)])}
     if kinds & {"m", "M"}:
         raise InputError("X contains dates or times; convert them to numbers first")
+    said = id_warning(X) if reset and hasattr(X, "iloc") and hasattr(X, "columns") else ""
     options: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": False, "ensure_min_samples": least}
     try:
         X = validate_data(model, X, reset=reset, **options)
@@ -37,7 +39,9 @@ def check_vectors(model: "Estimator", X: Any, reset: bool) -> Any:
     if X.dtype.kind not in "buif":
         raise NotNumbers(f"X contains {X.dtype}; convert it to numbers first")
     sources.check_finite(X)
-    if reset and hasattr(model, "feature_names_in_") and (said := scale_warning(model.feature_names_in_, X)):
+    if reset and hasattr(model, "feature_names_in_"):
+        said = said or scale_warning(model.feature_names_in_, X)
+    if said:
         warnings.warn(said, HealthWarning, stacklevel=5)
     return X
 
