@@ -189,3 +189,19 @@ def test_pages_of_html_are_pointed_out(tmp_path):
     page = read(tmp_path, "".join(f"<p>rain <b>{i}</b></p>\n" for i in range(5)), "x.txt")
     assert "most texts contain HTML tags, which are read as words; remove them first" in about_reading(page)
     assert not about_reading(read(tmp_path, "if a < b\nand b > a\n</b> once\n", "x.txt"))
+
+
+def test_masked_values_are_not_used_as_if_they_were_there():
+    X = np.ma.masked_array(VECTORS, mask=VECTORS > 1)
+    with pytest.raises(
+        InputError, match=rf"X is a masked array with {(VECTORS > 1).sum()} values masked; fill them in"
+    ):
+        KMeans(2).fit(X)
+    KMeans(2, n_init=1).fit(np.ma.masked_array(VECTORS))
+
+
+def test_a_gap_among_texts_is_named_and_nobody_is_told_to_reshape_a_name():
+    with pytest.raises(InputError, match=r"X contains texts, but row 2 \(counting from 0\) is None; fill it in"):
+        KMeans(2).fit(["red apple", "blue car", None])
+    with pytest.raises(InputError, match=r"X is one name, 'photos'; lsdc\.open_data reads the file or folder"):
+        KMeans(2).fit("photos")

@@ -107,7 +107,10 @@ def as_array(X: Any, image_size: int = 32) -> Any:
             raise InputError("X is a sparse tensor; pass a scipy sparse matrix instead")
         X = X.detach().cpu()
         return (X.float() if X.dtype == torch.bfloat16 else X).numpy()
-    if isinstance(X, (list, tuple)) and len(X) and np.ndim(X[0]) >= 2:
+    _check_form(X)
+    if isinstance(X, (list, tuple)) and any(isinstance(item, str) for item in X):
+        X = _texts(list(X))
+    elif isinstance(X, (list, tuple)) and len(X) and np.ndim(X[0]) >= 2:
         try:
             return np.stack([np.asarray(image) for image in X])
         except ValueError:
@@ -116,6 +119,14 @@ def as_array(X: Any, image_size: int = 32) -> Any:
         values = X.tolist()  # of an array, or a data frame's column
         X = _stacked(values) if values and all(np.ndim(value) == 1 for value in values) else _texts(values) or X
     return image_files(X, image_size) if are_files(X) else X
+
+
+def _check_form(X: Any) -> None:
+    """Refuse a name in place of what it names, and gaps that nothing below would see."""
+    if isinstance(X, (str, bytes, os.PathLike)):
+        raise InputError(f"X is one name, {shown(X)}; lsdc.open_data reads the file or folder of that name")
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise InputError(f"X is a masked array with {np.ma.count_masked(X):,} values masked; fill them in (X.filled)")
 
 
 def _stacked(values: list[Any]) -> np.ndarray:
