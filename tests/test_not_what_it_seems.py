@@ -205,3 +205,17 @@ def test_a_gap_among_texts_is_named_and_nobody_is_told_to_reshape_a_name():
         KMeans(2).fit(["red apple", "blue car", None])
     with pytest.raises(InputError, match=r"X is one name, 'photos'; lsdc\.open_data reads the file or folder"):
         KMeans(2).fit("photos")
+
+
+def test_texts_without_a_known_word_are_pointed_out():
+    """They had all the same empty vector, and a cluster like any other."""
+    texts = ["red apple", "blue car", "green apple", "fast car"] * 5
+    model = KMeans(2, n_init=1, random_state=0)
+    with pytest.warns(HealthWarning, match="4 of 24 texts contain none of the 6 words"):
+        model.fit([*texts, "", "the", "of", "!"])
+    with pytest.warns(HealthWarning, match="1 of 2 texts contain none of the 6 words"):
+        model.predict(["ein Apfel", "red"])
+    with warnings.catch_warnings(action="error"):
+        model.fit([*texts, ""])
+    with pytest.raises(InputError, match="X contains texts without words to tell them apart by"):
+        model.fit(["the", "of"])

@@ -16,7 +16,7 @@ from lsdc.errors import InputError, shown
 
 CHANNELS = (1, 3, 4)
 SMALLEST_IMAGE = 8  # three halvings must leave something
-FIRST_IMAGES = 256  # enough to tell the scale of their values
+SOME_IMAGES = 256  # enough to tell the scale of their values
 OTHER_SCALE = 30.0  # how many times larger or smaller; from 0 to 1 instead of 0 to 255 is more
 SINGLE = np.finfo(np.float32)
 CHUNK_BYTES = 64 * 2**20  # of data looked at in one go, as all of it may be larger than memory
@@ -213,7 +213,8 @@ def check_images(X: Any) -> Any:
 
 def range_warning(X: Any, spec: Spec) -> str:
     """A warning about new images whose values are on another scale than those the model was fitted on."""
-    values = np.asarray(raw(X, slice(0, FIRST_IMAGES)), np.float64)
+    rows = np.unique(np.linspace(0, len(X) - 1, SOME_IMAGES).astype(int))  # the first ones may all be dark
+    values = np.asarray(raw(X, rows), np.float64)
     size = float(np.sqrt(np.square(values).mean())) / float(spec.scale)
     if values.min() == values.max() or 1 / OTHER_SCALE < size < OTHER_SCALE:
         return ""

@@ -13,6 +13,8 @@ from lsdc.data.columns import id_warning
 from lsdc.data.prepare import scale_warning
 from lsdc.errors import HealthWarning, InputError, NotNumbers, shown
 
+WORDLESS = 0.05  # of the texts; a few are always empty
+
 if TYPE_CHECKING:
     from lsdc.methods.base import Estimator
 
@@ -44,6 +46,14 @@ def check_vectors(model: "Estimator", X: Any, reset: bool) -> Any:
     if said:
         warnings.warn(said, HealthWarning, stacklevel=5)
     return X
+
+
+def warn_of_wordless(X: Any) -> None:
+    """Warn if many texts have none of the words that texts are compared by: empty, or in another language."""
+    n = int((np.diff(X.indptr) == 0).sum())
+    if n > WORDLESS * X.shape[0]:
+        message = f"{n:,} of {X.shape[0]:,} texts contain none of the {X.shape[1]:,} words that texts are compared by"
+        warnings.warn(f"{message}, so their clusters mean nothing", HealthWarning, stacklevel=4)
 
 
 def seed_of(random_state: Any, resumed: Any) -> int:
