@@ -126,7 +126,9 @@ def _check_form(X: Any) -> None:
     if isinstance(X, (str, bytes, os.PathLike)):
         raise InputError(f"X is one name, {shown(X)}; lsdc.open_data reads the file or folder of that name")
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        raise InputError(f"X is a masked array with {np.ma.count_masked(X):,} values masked; fill them in (X.filled)")
+        raise InputError(
+            f"X is a masked array with {np.ma.getmaskarray(X).sum():,} values masked; fill them in (X.filled)"
+        )
 
 
 def _stacked(values: list[Any]) -> np.ndarray:
