@@ -11,7 +11,8 @@ from lsdc import KMeans
 from lsdc.data.files import open_data
 from lsdc.data.summary import about_reading
 from lsdc.errors import HealthWarning, InputError
-from test_tables import FRAME, RNG, read, said, written
+from test_cli import inside, refused
+from test_tables import FRAME, KMEANS, RNG, read, said, written
 
 VECTORS = RNG.normal(size=(30, 4))
 
@@ -219,3 +220,12 @@ def test_texts_without_a_known_word_are_pointed_out():
         model.fit([*texts, ""])
     with pytest.raises(InputError, match="X contains texts without words to tell them apart by"):
         model.fit(["the", "of"])
+
+
+def test_a_run_that_is_looked_at_from_elsewhere_says_where_its_data_is(tmp_path):
+    """It said that its own data was no file, folder or built-in data set."""
+    FRAME.to_csv(tmp_path / "x.csv", index=False)
+    (tmp_path / "elsewhere").mkdir()
+    assert inside("fit", "x.csv", *KMEANS, cwd=tmp_path).returncode == 0
+    done = inside("export", "../run", "--features", "f.npy", cwd=tmp_path / "elsewhere")
+    refused(done, "x.csv: not here", "start this where it was fitted")

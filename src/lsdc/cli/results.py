@@ -1,6 +1,7 @@
 """Using a finished run: ``lsdc predict``, ``evaluate`` and ``report``."""
 
 import json
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -198,11 +199,15 @@ def data_or_why(config: dict[str, Any], data_root: Path | None) -> "tuple[Datase
 def _data_of(config: dict[str, Any], data_root: Path | None) -> "Dataset | None":
     """The data a run was fitted on, if it came from a file or is built in."""
     from lsdc.data.dataset import recalled
+    from lsdc.data.datasets import DATASETS
     from lsdc.data.files import open_data
 
     source = config["data"]
     if "source" not in source:
         return None
+    place = Path(str(source["source"]))
+    if str(place) not in DATASETS and not place.is_absolute() and not os.path.lexists(place):
+        raise InputError(f"{place}: not here; the run names its data this way, so start this where it was fitted")
     with ReadingBar(err) as bar:
         return open_data(str(source["source"]), root_of(data_root), bar, **vars(recalled(source)))
 
