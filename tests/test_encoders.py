@@ -159,6 +159,7 @@ def test_what_is_beside_the_file_is_read(tmp_path):
 def bad_networks(folder):
     nan = [helper.make_node("Sqrt", ["y"], ["z"]), helper.make_node("Log", ["z"], ["w"])]
     (folder / "text.onnx").write_text("not a network")
+    (folder / "weights.pt").write_text("not a network")
     ok = onnx.load(network(folder / "nan.onnx", extra=nan))
     vector = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 7])
     node = helper.make_node("Relu", ["x"], ["y"])
@@ -171,6 +172,7 @@ def bad_networks(folder):
     ("words", "parts"),
     [
         (["--encoder", "text.onnx"], ["text.onnx: not a usable ONNX file"]),
+        (["--encoder", "weights.pt"], ["weights.pt: a file; an encoder is an .onnx file, a folder, or a name"]),
         (["--encoder", "gone.onnx"], ["gone.onnx: no such file"]),
         (["--encoder", "vector.onnx"], ["takes x: tensor(float) of (n, 7)", "(n, 3, h, w)"]),
         (["--encoder", "nan.onnx", "--encoder-set", "output=w"], ["NaN or infinite features"]),

@@ -40,7 +40,20 @@ def test_texts(tmp_path, capsys, encoder):
     assert lines[0] == "12 texts"
     assert sum(int(line.split()[0]) for line in lines[1:]) == 12
     assert any("cat" in line for line in lines)
-    assert len(example("texts").descriptions()) > 100
+
+
+def test_texts_that_people_wrote(tmp_path, capsys):
+    """What scikit-learn says of its functions, and Debian of its packages where there are any."""
+    example("texts").main()
+    found = capsys.readouterr().out
+    assert int(found.split()[0]) > 100
+    assert "cluster" in found
+    status = Path("/var/lib/dpkg/status")
+    lines = status.read_text(encoding="utf-8").splitlines() if status.is_file() else []
+    if about := [line.removeprefix("Description: ") for line in lines if line.startswith("Description: ")]:
+        (tmp_path / "packages.txt").write_text("\n".join(about))
+        example("texts").main(str(tmp_path / "packages.txt"))
+        assert f"{len(about)} texts" in capsys.readouterr().out
 
 
 def test_table(tmp_path, capsys):

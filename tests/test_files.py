@@ -106,6 +106,20 @@ def test_pickles_are_refused(tmp_path):
             open_data(str(tmp_path / name))
 
 
+@pytest.mark.parametrize(
+    ("array", "what"),
+    [
+        (np.zeros((9, 2), complex), "complex128"),
+        (np.zeros(9, [("a", float), ("b", float)]), "named fields"),
+        (np.zeros((9, 2), "datetime64[s]"), "dates or times"),
+    ],
+)
+def test_arrays_of_other_things_are_named(tmp_path, array, what):
+    np.save(tmp_path / "x.npy", array)
+    with pytest.raises(InputError, match=f"x.npy: not an array of numbers: it holds {what}; convert it"):
+        open_data(str(tmp_path / "x.npy"))
+
+
 def test_broken_images_are_named(tmp_path):
     (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nnot really")
     with pytest.raises(InputError, match=r"broken.png: not a readable image"):

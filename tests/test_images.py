@@ -1,6 +1,7 @@
 """Pictures of every kind, as cameras, microscopes and drawing programs write them."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from lsdc import InputError, KMeans
 from lsdc.data import budget
 from lsdc.data.files import open_data
 from lsdc.data.summary import about_reading
+from lsdc.errors import HealthWarning
 from test_cli import QUICK, inside, refused
 
 RAMP = np.tile(np.linspace(0, 1, 16), (16, 1))  # dark on the left, bright on the right
@@ -249,6 +251,36 @@ def test_files_that_are_no_images_are_listed(many):
     said = about_reading(data)
     assert "left out, not images by their names: 1 files (film.mp4)" in said
     assert "left out, cannot be read: 1 images (gone.png)" in said
+
+
+def test_thumbnails_are_no_photos_and_linked_folders_are(tmp_path):
+    """Hidden folders were clustered with the rest, and linked ones left out, both without a word."""
+    for name in ("cats", ".thumbnails", "cats/.git", "@eaDir", "__MACOSX", "../elsewhere/deep"):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        Image.new("RGB", (9, 9)).save(tmp_path / "photos" / name / "x.jpg")
+    for name, target in {"more": "../elsewhere", "also": "cats", "again": ".", "cats/up": ".."}.items():
+        (tmp_path / "photos" / name).symlink_to(target)
+    data = read(tmp_path / "photos")
+    assert list(data.ids) == ["cats/x.jpg", "more/deep/x.jpg"]
+    assert not data.skipped
+
+
+def test_images_on_another_scale_are_pointed_out(tmp_path):
+    """All of them were put into one cluster, with confidence."""
+    images = np.random.default_rng(0).integers(0, 256, (40, 8, 8), np.uint8)
+    np.save(tmp_path / "x.npy", images)
+    np.save(tmp_path / "new.npy", images / 255)
+    model = KMeans(2, n_init=1, random_state=0).fit(images)
+    for wrong in (images / 255, images * np.uint16(257)):
+        with pytest.warns(HealthWarning, match="another scale than those the model was fitted on"):
+            model.predict(wrong)
+    with warnings.catch_warnings(action="error"):
+        model.predict(images.astype(float))
+        model.predict(images[:1] // 4)
+        model.predict(np.zeros((1, 8, 8), np.uint8))
+    assert inside("fit", "x.npy", "-k", 2, "--method", "kmeans", "--out", "run", cwd=tmp_path).returncode == 0
+    done = inside("predict", "run", "new.npy", cwd=tmp_path)
+    assert done.stderr.startswith("warning: values of X (up to 1) are on another scale")
 
 
 @pytest.mark.parametrize(("name", "save"), [("x.heic", "HEIF"), ("x.avif", "AVIF")])

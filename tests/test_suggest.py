@@ -155,6 +155,20 @@ def test_suggest_k_shows_a_table_and_what_to_do_next(table):
     assert "fit x.npy --clusters 4" in done.stdout
 
 
+def test_suggest_k_takes_encoders_and_says_how_to_read_the_data_again(tmp_path):
+    """What it told people to do next left out how the file had been read."""
+    pytest.importorskip("wordllama")
+    topics = ("rain and snow fall from {} clouds", "the bank lends {} money at interest", "a recipe for {} apple cakes")
+    rows = [f'{i},"{topics[i % 3].format(i)}",{i * 0.5}\n' for i in range(90)]
+    (tmp_path / "my mails.csv").write_text("id,body,size\n" + "".join(rows))
+    done = inside("suggest-k", "my mails.csv", "--column", "body", "--text-encoder", "wordllama", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "fit 'my mails.csv' --clusters 3 --column body --text-encoder wordllama\n" in done.stdout
+    done = inside("suggest-k", "my mails.csv", "--columns", "size", "--no-scale", "--encoder", "net.onnx", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the encoder is for images" in done.stderr
+
+
 def test_a_fit_counts_clusters_and_says_what_came_of_it_as_json(table):
     done = inside(
         "fit", "x.npy", "-k", "auto", "--method", "kmeans", "--outliers", "0.1", "--json", "--out", "r", cwd=table

@@ -67,13 +67,16 @@ def test_whole_numbers_of_other_names_are_features(tmp_path, name):
 
 
 def test_numbers_of_any_length_are_read(tmp_path):
-    data = read(tmp_path, f"key,a\n{'9' * 5000},1\n1,2\n")
-    assert data.columns.features == ("key", "a")
+    with pytest.raises(InputError, match=r"line 2, column 'key': '9{60,}\.\.\. is infinite or too large"):
+        read(tmp_path, f"key,a\n{'9' * 5000},1\n1,2\n")
+    with pytest.raises(InputError, match="line 3, column 'a': 'inf' is infinite or too large"):
+        read(tmp_path, "a,b\n1,2\ninf,4\n")
 
 
 def test_ids_that_repeat_are_features(tmp_path):
     data = read(tmp_path, FRAME.assign(store_id=np.arange(40) % 3).to_csv(index=False))
     assert data.columns.features == ("a", "b", "c", "store_id")
+    assert said(data, "named like ids, but with repeated values: store_id")
 
 
 def test_a_column_that_counts_the_rows_is_the_id_whatever_its_name(tmp_path):
@@ -193,13 +196,13 @@ def test_lists_in_parquet_are_the_vectors(tmp_path, fixed):
 def test_lists_in_parquet_that_are_no_vectors_are_named(tmp_path):
     rows = VECTORS.tolist()
     rows[7] = rows[7][:3]
-    with pytest.raises(InputError, match="column 'e', row 8: a list of 3 numbers, where others have 5"):
+    with pytest.raises(InputError, match="row 8, column 'e': a list of 3 numbers, where others have 5"):
         open_data(str(written(tmp_path, {"e": rows})))
     rows[7] = None
-    with pytest.raises(InputError, match="column 'e', row 8: a list of 0 numbers"):
+    with pytest.raises(InputError, match="row 8, column 'e': no complete list of numbers"):
         open_data(str(written(tmp_path, {"e": rows})))
     rows[7] = [1.0, None, 2.0, 3.0, 4.0]
-    with pytest.raises(InputError, match="column 'e', row 8: a number in the list is missing"):
+    with pytest.raises(InputError, match="row 8, column 'e': no complete list of numbers"):
         open_data(str(written(tmp_path, {"e": rows})))
     path = str(written(tmp_path, {"e": VECTORS.tolist(), "f": (2 * VECTORS).tolist(), "n": range(40)}))
     with pytest.raises(InputError, match=r"e, f all hold vectors; choose one \(columns=...\)"):

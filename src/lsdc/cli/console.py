@@ -5,7 +5,9 @@ import shlex
 import shutil
 import signal
 import sys
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
@@ -14,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from lsdc.errors import InputError, printable
+from lsdc.errors import HealthWarning, InputError, printable
 
 
 class Log:
@@ -109,3 +111,22 @@ def say_failure(message: str) -> None:
 def is_shared() -> bool:
     """Whether torchrun started this process as one of several; found without importing PyTorch, which takes seconds."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
+
+
+@contextmanager
+def readable_warnings(quiet: bool = False) -> Iterator[None]:
+    """Show warnings as plain lines instead of in Python's format."""
+    with warnings.catch_warnings():
+        plain = warnings.showwarning
+
+        def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
+            if issubclass(category, HealthWarning) and quiet:
+                say_failure(f"warning: {printable(str(message))}")
+            elif issubclass(category, HealthWarning):
+                err.print(Text.assemble(("warning: ", "yellow"), printable(str(message))), soft_wrap=True)
+            else:
+                plain(message, category, *where, **more)
+
+        warnings.simplefilter("always", HealthWarning)
+        warnings.showwarning = show
+        yield

@@ -2,19 +2,15 @@
 
 import json
 import shlex
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 from lsdc.cli.afterwards import look_again
-from lsdc.cli.console import Terminated, about_data, err, hush, line, out, program, say_failure, say_next
+from lsdc.cli.console import Terminated, about_data, err, hush, line, out, program, readable_warnings, say_next
 from lsdc.cli.importing import importing
 from lsdc.cli.options import (
     DataArgument,
@@ -32,7 +28,7 @@ from lsdc.cli.options import (
 from lsdc.cli.reading import ReadingBar
 from lsdc.cli.results import count
 from lsdc.cli.wording import with_options
-from lsdc.errors import HealthWarning, InputError, PeerLost, printable, shown
+from lsdc.errors import InputError, PeerLost, shown
 
 BETTER = (
     "photos are clustered by their pixels alone; to group them by what they show, use a pretrained network: "
@@ -146,7 +142,7 @@ def fit(
     if parallel.size() > 1:
         headline += f", {parallel.size()} processes"
     try:
-        with Live(err, headline) as monitor, _readable_warnings(quiet):
+        with Live(err, headline) as monitor, readable_warnings(quiet):
             run.began = partial(_say_what_was_read, run, dataset, monitor, model, context)
             where: dict[str, Any] = {"resume": run} if resume else {"run": run}
             model.fit(dataset, monitor=monitor, **where)
@@ -268,22 +264,3 @@ def _result(run: "Run", dataset: "Dataset", model: Any) -> dict[str, Any]:
     if dataset.y is not None:
         found["scores"] = score(dataset.y, labels, confidence).as_json()
     return found
-
-
-@contextmanager
-def _readable_warnings(quiet: bool) -> Iterator[None]:
-    """Show warnings as plain lines instead of in Python's format."""
-    with warnings.catch_warnings():
-        plain = warnings.showwarning
-
-        def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
-            if issubclass(category, HealthWarning) and quiet:
-                say_failure(f"warning: {printable(str(message))}")
-            elif issubclass(category, HealthWarning):
-                err.print(Text.assemble(("warning: ", "yellow"), printable(str(message))), soft_wrap=True)
-            else:
-                plain(message, category, *where, **more)
-
-        warnings.simplefilter("always", HealthWarning)
-        warnings.showwarning = show
-        yield

@@ -1,6 +1,7 @@
 """Using a finished run: ``lsdc predict``, ``evaluate`` and ``report``."""
 
 import json
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lsdc.cli.console import about_data, err, line, out, say_next
+from lsdc.cli.console import about_data, err, line, out, readable_warnings, say_next
 from lsdc.cli.importing import importing
 from lsdc.cli.options import (
     ArrayOption,
@@ -65,7 +66,8 @@ def predict(
     with ReadingBar(err) as bar:
         dataset = open_data(data, root_of(data_root), bar, **vars(how))
     try:
-        p = model.predict_proba(dataset.X)
+        with readable_warnings():
+            p = model.predict_proba(dataset.X)
     except InputError as error:
         raise about_data(error, data) from None
     if parallel.rank() > 0:
@@ -189,12 +191,16 @@ def data_or_why(config: dict[str, Any], data_root: Path | None) -> "tuple[Datase
 
 def _data_of(config: dict[str, Any], data_root: Path | None) -> "Dataset | None":
     """The data a run was fitted on, if it came from a file or is built in."""
+    from lsdc.data.datasets import DATASETS
     from lsdc.data.files import open_data
     from lsdc.data.reading import from_config
 
     source = config["data"]
     if "source" not in source:
         return None
+    place = Path(str(source["source"]))
+    if str(place) not in DATASETS and not place.is_absolute() and not os.path.lexists(place):
+        raise InputError(f"{place}: not here; the run names its data this way, so start this where it was fitted")
     with ReadingBar(err) as bar:
         return open_data(str(source["source"]), root_of(data_root), bar, **vars(from_config(source)))
 

@@ -1,16 +1,23 @@
 """``lsdc suggest-k``: estimate how many clusters the data has, before fitting anything."""
 
 import json
-from typing import Annotated
+import shlex
+from dataclasses import replace
+from typing import Annotated, Any
 
 import typer
 
 from lsdc.cli.console import about_data, err, line, out, program
 from lsdc.cli.importing import importing
 from lsdc.cli.options import (
+    READING,
     DataArgument,
+    EncoderOption,
+    EncoderSetOption,
     ReadingOptions,
     RootOption,
+    TextEncoderOption,
+    encoder_settings,
     reading,
     reads_data,
     root_of,
@@ -28,6 +35,9 @@ def suggest_k(
     data_root: RootOption = None,
     *,
     options: ReadingOptions,
+    encoder: EncoderOption = None,
+    text_encoder: TextEncoderOption = None,
+    encoder_set: EncoderSetOption = None,
 ) -> None:
     """Estimate how many clusters DATA has: the evidence for each number, the choice, and how sure it is.
 
@@ -39,8 +49,10 @@ def suggest_k(
         from lsdc.methods import suggest_k as suggest
         from lsdc.report.terminal import candidates_table
 
+    given = {**options, "encoder": encoder, "text_encoder": text_encoder}
+    how = replace(reading(Reading(), **given), encoder_settings=encoder_settings(encoder_set or []))
     with ReadingBar(err) as bar:
-        dataset = open_data(data, root_of(data_root), bar, **vars(reading(Reading(), **options)))
+        dataset = open_data(data, root_of(data_root), bar, **vars(how))
     say_reading(dataset, context)
     try:
         found = suggest(dataset)
@@ -53,4 +65,19 @@ def suggest_k(
     line(out, f"suggested:  {found.in_words()}")
     if found.sureness == "a guess":
         line(out, "            parts of the data disagree: try a few numbers close to it and compare the reports")
-    line(out, f"next:       {' '.join(program())} fit {data} --clusters {max(2, found.n_clusters)}")
+    words = [data, "--clusters", str(max(2, found.n_clusters)), *_repeated(given)]
+    words += [word for setting in encoder_set or [] for word in ("--encoder-set", setting)]
+    line(out, f"next:       {' '.join(program())} fit {shlex.join(words)}")
+
+
+def _repeated(given: dict[str, Any]) -> list[str]:
+    """The options that say how to read DATA, for another command."""
+    words: list[str] = []
+    for name, value in given.items():
+        if value is None or (name in READING and value == READING[name][1]):
+            continue
+        option = name.replace("_", "-")
+        words += (
+            [f"--{option}" if value else f"--no-{option}"] if isinstance(value, bool) else [f"--{option}", str(value)]
+        )
+    return words

@@ -32,8 +32,11 @@ def numbers(path: Path, **options: Any) -> np.ndarray:
     X = None
     with suppress(*BROKEN), warnings.catch_warnings(action="ignore"):  # about the program that wrote the file
         X = np.load(path, allow_pickle=False, **options)
-    if not isinstance(X, np.ndarray) or X.ndim == 0 or X.dtype.kind not in "buifUS":
+    if not isinstance(X, np.ndarray) or X.ndim == 0:
         raise InputError(f"{path}: not an array of numbers, or the file is truncated")
+    if X.dtype.kind not in "buifUS":
+        kind = "named fields" if X.dtype.names else "dates or times" if X.dtype.kind in "mM" else str(X.dtype)
+        raise InputError(f"{path}: not an array of numbers: it holds {kind}; convert it to real numbers first")
     return X
 
 

@@ -1,7 +1,7 @@
 """Photos: found, decoded once on all cores, and cached as one array."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from lsdc.data.spreadsheet import safe_path
 from lsdc.errors import InputError
 
 IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".heic", ".heif", ".avif"}
+NO_PHOTOS = {"Thumbs.db", "desktop.ini", "__MACOSX", "@eaDir"}  # what systems leave beside and of people's files
 NO_IMAGE = "not an image, by its name"
 FEW = 32  # so few images are decoded faster than cached
 PART = 2**26  # bytes of pixels cached at a time
@@ -83,15 +84,29 @@ def photos(files: Sequence[Path], span: Range | None = None, watch: Watch = quie
 
 def find(path: Path) -> tuple[list[Path], list[tuple[str, str]]]:
     """The images below a folder, by file ending, and the other files."""
-    there = sorted(
-        f for f in path.rglob("*") if not f.name.startswith(".") and f.name not in ("Thumbs.db", "desktop.ini")
-    )
+    there = sorted(file for file in _below(path) if not _is_hidden(file.name))
     there = [file for file in there if file.is_file() or not file.exists()]  # a dangling link is listed too
     other = [(name_in(path, file), NO_IMAGE) for file in there if file.suffix.lower() not in IMAGES]
     files = [file for file in there if file.suffix.lower() in IMAGES]
     if not files:
         raise InputError(f"{path}: no images in this folder ({', '.join(sorted(IMAGES))})")
     return files, other
+
+
+def _below(path: Path) -> Iterator[Path]:
+    """All files below a folder, then those in folders it links to, each folder once; hidden ones and thumbnails not."""
+    seen, waiting = set[str](), [str(path)]
+    while waiting:
+        for folder, folders, files in os.walk(waiting.pop(0)):
+            again = os.path.realpath(folder) in seen
+            folders[:] = [] if again else [name for name in sorted(folders) if not _is_hidden(name)]
+            seen.add(os.path.realpath(folder))
+            waiting += [link for name in folders if os.path.islink(link := os.path.join(folder, name))]
+            yield from (Path(folder, name) for name in files if not again)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or name in NO_PHOTOS
 
 
 def name_in(path: Path, file: Path) -> str:

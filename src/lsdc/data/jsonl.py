@@ -2,30 +2,30 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from lsdc.data.charset import lines_of
 from lsdc.data.reading import Dataset, Reading, listed
-from lsdc.data.tables import Table, as_dataset, vectors_first
+from lsdc.data.tables import TEXT, Table, as_dataset
+from lsdc.data.vectors import with_vectors
 from lsdc.errors import InputError
-
-TEXT = "text"
 
 
 def read_jsonl(path: Path, reading: Reading) -> Dataset:
-    """Objects with a text under ``text`` (or the name given); without one, their fields are the columns of a table."""
+    """Objects as the rows of a table, with a text under ``text`` (or the name given), a vector, or other fields."""
     rows = list(_objects(path))
     if not rows:
         raise InputError(f"{path}: is empty")
-    if reading.column or (not reading.columns and TEXT in rows[0][1]):
-        return _texts(path, rows, reading.column or TEXT)
-    names = dict.fromkeys(name for _, item in rows for name in item)
-    columns = {name: _values([item.get(name) for _, item in rows]) for name in names}
-    table = Table(path, columns, [number for number, _ in rows])
-    return as_dataset(table, vectors_first(path, columns, reading))
+    names, places = dict.fromkeys(name for _, item in rows for name in item), [number for number, _ in rows]
+    columns = {name: [item.get(name, number if name == "id" else None) for number, item in rows] for name in names}
+    table, reading = with_vectors(Table(path, columns, places), reading)
+    if not reading.columns and (reading.column or (TEXT in rows[0][1] and TEXT not in reading.drop)):
+        _check_texts(path, rows, reading.column or TEXT)
+    dataset = as_dataset(table, reading)
+    texts_only = isinstance(dataset.X, list) and dataset.ids is None
+    return replace(dataset, ids=places) if texts_only else dataset
 
 
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -42,23 +42,12 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, item
 
 
-def _texts(path: Path, rows: list[tuple[int, dict[str, Any]]], field: str) -> Dataset:
+def _check_texts(path: Path, rows: list[tuple[int, dict[str, Any]]], field: str) -> None:
+    """Refuse objects without a text; null is an empty one."""
     for number, item in rows:
-        if not isinstance(item.get(field), str):
+        if field not in item or not isinstance(item[field], str | None):
             raise InputError(
                 f"{path}: line {number} is not a JSON object with a text field {field!r}; it has "
                 f"{listed(list(item))}; name the field of texts",
                 "column",
             )
-    return Dataset(str(path), [item[field] for _, item in rows], ids=[item.get("id", number) for number, item in rows])
-
-
-def _values(values: list[Any]) -> Any:
-    """Lists of as many numbers as a matrix, any other values as they are."""
-    if all(isinstance(value, list) and value for value in values) and len({len(value) for value in values}) == 1:
-        numbers = all(type(number) in (int, float) for value in values for number in value)
-        try:
-            return np.array(values, np.float64) if numbers else values
-        except OverflowError:
-            return values
-    return values

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
 
-TERM = r"(?u)\b[^\W\d_][\w-]{1,39}\b"  # begins with a letter
+from lsdc.data.words import terms_in
+
 MOST = 20_000  # words considered, the most frequent ones
 TERMS = 10  # per cluster, strongest first
 IN_NAME = 3
@@ -35,7 +36,7 @@ def name_clusters(texts: Sequence[str], labels: np.ndarray, n_clusters: int) -> 
     it is used in all, A the mean number of words of a cluster (Grootendorst, 2022). Only words that are clearly more
     frequent here than in the other clusters count. Labels of -1 are left out.
     """
-    vectorizer = CountVectorizer(token_pattern=TERM, stop_words="english", max_features=MOST)
+    vectorizer = CountVectorizer(tokenizer=terms_in, token_pattern=None, stop_words="english", max_features=MOST)
     try:
         counts = vectorizer.fit_transform(texts)
     except ValueError:  # no words at all

@@ -1,5 +1,6 @@
 """Numbers as people and spreadsheets write them: $1,234.50, 12 %, 1.234,50 EUR, true, no."""
 
+import math
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -12,8 +13,8 @@ from lsdc.data.columns import is_number
 TRUTH = ({"false": 0.0, "true": 1.0}, {"no": 0.0, "yes": 1.0})
 CODES = ("EUR", "USD", "GBP", "CHF", "JPY", "CNY", "INR")
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", re.ASCII)
-POINT = re.compile(r"([+-]?\d{1,3}(?:[,\s']\d{3})+)(\.\d+)?", re.ASCII)
-COMMA = re.compile(r"([+-]?\d{1,3}(?:[.\s']\d{3})+)(,\d+)?", re.ASCII)
+POINT = re.compile(r"([+-]?[1-9]\d{0,2}(?:[,\s']\d{3})+)(\.\d+)?", re.ASCII)
+COMMA = re.compile(r"([+-]?[1-9]\d{0,2}(?:[.\s']\d{3})+)(,\d+)?", re.ASCII)
 
 
 def as_numbers(values: Sequence[Any], comma: bool = False) -> tuple[np.ndarray, str] | None:
@@ -21,7 +22,7 @@ def as_numbers(values: Sequence[Any], comma: bool = False) -> tuple[np.ndarray, 
     try:
         plain = [value.replace(",", ".") for value in values] if comma else values
         column = np.array(plain, np.float64)
-        return None if column.ndim != 1 or np.isnan(column).any() else (column, "")
+        return (column, "") if column.ndim == 1 and np.isfinite(column).all() else None
     except (TypeError, ValueError, OverflowError):
         pass
     if not all(isinstance(value, str) for value in values):
@@ -71,4 +72,4 @@ def _amount(text: str, comma: bool) -> float | None:
         value = float(text.replace(",", ".") if comma else text)
     except ValueError:
         return None
-    return None if value != value else value
+    return value if math.isfinite(value) else None

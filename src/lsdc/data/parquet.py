@@ -1,5 +1,6 @@
 """Parquet files as tables: columns of numbers, of texts, and of lists, which are vectors."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,8 @@ import numpy as np
 
 from lsdc.data.budget import check_memory
 from lsdc.data.reading import Dataset, Reading
-from lsdc.data.tables import Table, as_dataset, vectors_first
+from lsdc.data.tables import Table, as_dataset
+from lsdc.data.vectors import with_vectors
 from lsdc.errors import InputError, reason
 
 WORDS = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
@@ -22,6 +24,7 @@ def read_parquet(path: Path, reading: Reading) -> Dataset:
         raise InputError(f"{path}: reading Parquet needs pyarrow (pip install 'lsd-clusters[parquet]')") from None
     try:
         with parquet.ParquetFile(path) as file:
+            _check_names(path, file.schema_arrow.names)
             _check_columns(file)
             size, words = _cost(file.metadata, file.schema)
         check_memory(path, size, "takes")
@@ -30,9 +33,13 @@ def read_parquet(path: Path, reading: Reading) -> Dataset:
         raise
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise InputError(f"{path}: not a Parquet file ({reason(error)})") from None
-    columns = {name: _values(path, name, table.column(name)) for name in table.column_names}
-    reading = vectors_first(path, columns, reading)
-    return as_dataset(Table(path, columns, range(1, table.num_rows + 1), "row"), reading)
+    columns = {name: _values(table.column(name)) for name in table.column_names}
+    return as_dataset(*with_vectors(Table(path, columns, range(1, table.num_rows + 1), "row"), reading))
+
+
+def _check_names(path: Path, names: list[str]) -> None:
+    if twice := [name for name, times in Counter(names).items() if times > 1]:
+        raise InputError(f"{path}: the column {twice[0]!r} appears twice")
 
 
 def _check_columns(file: Any) -> None:
@@ -58,7 +65,7 @@ def _cost(metadata: Any, schema: Any) -> tuple[int, list[str]]:
     return 8 * sum(chunk.num_values for chunk in chunks) + encoded, words
 
 
-def _values(path: Path, name: str, column: Any) -> Any:
+def _values(column: Any) -> Any:
     """A column of numbers as an array, of vectors as a matrix, of anything else as a list."""
     from pyarrow import types
 
@@ -67,7 +74,7 @@ def _values(path: Path, name: str, column: Any) -> Any:
         return [value for chunk in column.chunks for value in _looked_up(chunk)]
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         is_vector = types.is_floating(kind.value_type) or types.is_integer(kind.value_type)
-        return _vectors(f"{path}: column {name!r}", column) if is_vector else column.to_pylist()
+        return _vectors(column) if is_vector else column.to_pylist()
     is_number = types.is_floating(kind) or types.is_integer(kind)
     return column.to_numpy() if is_number and not column.null_count else column.to_pylist()
 
@@ -78,19 +85,14 @@ def _looked_up(chunk: Any) -> list[Any]:
     return [None if i is None else known[i] for i in chunk.indices.to_pylist()]
 
 
-def _vectors(where: str, column: Any) -> np.ndarray:
-    """Lists of one length as the rows of a matrix."""
+def _vectors(column: Any) -> Any:
+    """Lists of one length as the rows of a matrix, others as they are."""
     import pyarrow.compute as compute
 
     lengths = compute.list_value_length(column).fill_null(0).to_numpy()
+    values = compute.list_flatten(column)
     if not len(lengths):
         return np.empty((0, 1))
-    wrong = np.flatnonzero((lengths != lengths.max()) | (lengths == 0))
-    if len(wrong):
-        row, most = int(wrong[0]), int(lengths.max())
-        raise InputError(f"{where}, row {row + 1}: a list of {lengths[row]} numbers, where others have {most}")
-    values = compute.list_flatten(column)
-    if values.null_count:
-        row = int(np.flatnonzero(values.is_null().to_numpy())[0]) // int(lengths[0])
-        raise InputError(f"{where}, row {row + 1}: a number in the list is missing; fill it in or remove the row")
+    if lengths.min() != lengths.max() or not lengths[0] or values.null_count:
+        return column.to_pylist()
     return np.asarray(values.to_numpy()).reshape(len(lengths), int(lengths[0]))

@@ -88,7 +88,7 @@ def _found(columns: dict[str, Any], scale: bool | None) -> tuple[Prepared, list[
     spreads = {name: float(values.std()) for name, values in numbers.items() if _is_measured(values)}
     flags = len(numbers) > len(spreads) + len(constant)
     few = len(next(iter(columns.values()))) < FEW_ROWS
-    wanted = (not few and _are_unlike(spreads, bool(kinds), flags)) if scale is None else scale
+    wanted = (not few and _are_unlike(spreads, bool(words), flags)) if scale is None else scale
     said: list[str] = [
         Note(f"column {listed([name])} holds {len(of)} kinds of words: a 0/1 column for each ({listed(of)})", "drop")
         for name, of in words.items()

@@ -10,6 +10,7 @@ from lsdc.data.columns import is_number
 from lsdc.data.number_formats import DECIMAL_COMMA
 from lsdc.data.reading import Dataset, Reading
 from lsdc.data.tables import Table, as_dataset
+from lsdc.data.vectors import with_vectors
 from lsdc.errors import InputError
 
 SEPARATORS = ",;\t|"
@@ -35,13 +36,20 @@ def read_csv(path: Path, reading: Reading) -> Dataset:
         )
     names = rows.pop(0)[1] if header else [str(i) for i in range(len(first))]
     if twice := [name for name, times in Counter(names).items() if times > 1]:
-        raise InputError(f"{path}: the column {twice[0]!r} appears twice")
+        raise _named_twice(path, twice[0])
     for number, row in rows:
         if len(row) != len(names):
             raise InputError(f"{path}: line {number} has {len(row)} columns, the first has {len(names)}")
     values = zip(*(row for _, row in rows), strict=True) if rows else [() for _ in names]
     columns = dict(zip(names, values, strict=True))
-    return as_dataset(Table(path, columns, [n for n, _ in rows], "line", header, separator, tuple(notes)), reading)
+    table = Table(path, columns, [n for n, _ in rows], "line", header, separator, tuple(notes))
+    return as_dataset(*with_vectors(table, reading))
+
+
+def _named_twice(path: Path, name: str) -> InputError:
+    if name.strip():
+        return InputError(f"{path}: the column {name!r} appears twice")
+    return InputError(f"{path}: line 1 has several columns without a name; name them, or remove lines above the header")
 
 
 def cells(path: Path) -> tuple[Rows, str, list[int]]:

@@ -16,6 +16,8 @@ from lsdc.errors import InputError, shown
 
 CHANNELS = (1, 3, 4)
 SMALLEST_IMAGE = 8  # three halvings must leave something
+SOME_IMAGES = 256  # enough to tell the scale of their values
+OTHER_SCALE = 30.0  # how many times larger or smaller; from 0 to 1 instead of 0 to 255 is more
 SINGLE = np.finfo(np.float32)
 CHUNK_BYTES = 64 * 2**20  # of data looked at in one go, as all of it may be larger than memory
 
@@ -99,20 +101,45 @@ def row_chunks(X: Any) -> Iterator[slice]:
 
 
 def as_array(X: Any, image_size: int = 32) -> Any:
-    """Tensors as arrays, lists of images or image files as one array, columns of texts as lists; else X itself."""
+    """Tensors as arrays, lists of images, image files or vectors as one array, columns of texts as lists."""
     if isinstance(X, Tensor):
         if X.layout != torch.strided:
             raise InputError("X is a sparse tensor; pass a scipy sparse matrix instead")
         X = X.detach().cpu()
         return (X.float() if X.dtype == torch.bfloat16 else X).numpy()
-    if isinstance(X, (list, tuple)) and len(X) and np.ndim(X[0]) >= 2:
+    _check_form(X)
+    if isinstance(X, (list, tuple)) and any(isinstance(item, str) for item in X):
+        X = _texts(list(X))
+    elif isinstance(X, (list, tuple)) and len(X) and np.ndim(X[0]) >= 2:
         try:
             return np.stack([np.asarray(image) for image in X])
         except ValueError:
             raise InputError("X is a list of images of different shapes; resize them to one shape") from None
     if getattr(X, "ndim", 0) == 1 and hasattr(X, "tolist") and getattr(X.dtype, "kind", "O") in "OUT":
-        X = _texts(X.tolist()) or X  # an array, or a data frame's column
+        values = X.tolist()  # of an array, or a data frame's column
+        X = _stacked(values) if values and all(np.ndim(value) == 1 for value in values) else _texts(values) or X
     return image_files(X, image_size) if are_files(X) else X
+
+
+def _check_form(X: Any) -> None:
+    """Refuse a name in place of what it names, and gaps that nothing below would see."""
+    if isinstance(X, (str, bytes, os.PathLike)):
+        raise InputError(f"X is one name, {shown(X)}; lsdc.open_data reads the file or folder of that name")
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise InputError(
+            f"X is a masked array with {np.ma.getmaskarray(X).sum():,} values masked; fill them in (X.filled)"
+        )
+
+
+def _stacked(values: list[Any]) -> np.ndarray:
+    """A column of vectors as one array."""
+    lengths = [len(value) for value in values]
+    if wrong := [i for i, length in enumerate(lengths) if length != lengths[0]]:
+        raise InputError(
+            f"X contains vectors of different lengths: {lengths[0]} numbers in row 0, {lengths[wrong[0]]} in row "
+            f"{wrong[0]} (counting from 0)"
+        )
+    return np.stack([np.asarray(value) for value in values])
 
 
 def _texts(values: list[Any]) -> list[Any] | None:
@@ -144,7 +171,10 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
             "and vectors (n, d)"
         )
     if min(result[1:]) < SMALLEST_IMAGE:
-        raise InputError(f"images must be at least {SMALLEST_IMAGE}x{SMALLEST_IMAGE} pixels, got X of shape {shape}")
+        raise InputError(
+            f"images must be at least {SMALLEST_IMAGE}x{SMALLEST_IMAGE} pixels, got X of shape {shape}; "
+            "vectors must have two dimensions: (n, d)"
+        )
     return result
 
 
@@ -181,6 +211,19 @@ def check_images(X: Any) -> Any:
         raise InputError("X is empty: 0 samples (a minimum of 1 is required)")
     check_finite(X)
     return np.asarray(X) if not isinstance(X, np.memmap) else X
+
+
+def range_warning(X: Any, spec: Spec) -> str:
+    """A warning about new images whose values are on another scale than those the model was fitted on."""
+    rows = np.unique(np.linspace(0, len(X) - 1, SOME_IMAGES).astype(int))  # the first ones may all be dark
+    values = np.asarray(raw(X, rows), np.float64)
+    size = float(np.sqrt(np.square(values).mean())) / float(spec.scale)
+    if values.min() == values.max() or 1 / OTHER_SCALE < size < OTHER_SCALE:
+        return ""
+    return (
+        f"values of X (up to {values.max():g}) are on another scale than those the model was fitted on (which varied "
+        f"by about {float(spec.scale):.3g}), so the clusters mean nothing; scale X as before (0 to 1, or 0 to 255?)"
+    )
 
 
 def _check_scale(spread: float, size: float, far: bool) -> None:

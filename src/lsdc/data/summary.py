@@ -1,5 +1,6 @@
 """What was read: shown at the start of a command, and stored as read.json in the run folder."""
 
+import re
 from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
@@ -11,6 +12,7 @@ from lsdc.data.images import NO_IMAGE
 from lsdc.data.reading import Dataset, listed, of_texts
 from lsdc.data.sources import row_chunks, sample_shape
 
+TAG = re.compile(r"</[a-z][a-z0-9]*>", re.IGNORECASE)
 ROLES = ("features", "id", "label", "unused")
 
 
@@ -22,6 +24,8 @@ def about_reading(dataset: Dataset) -> list[str]:
         named = [("id", roles.id), ("label", roles.label), ("not used", listed(roles.unused) or None)]
         others = "".join(f"; {role} {listed([name])}" for role, name in named if name is not None)
         said.insert(0, f"columns: {kind} {listed(roles.features)}{others}")
+    if of_texts(dataset) and _are_markup(dataset.X if isinstance(dataset.X, list) else dataset.samples):
+        said.append("most texts contain HTML tags, which are read as words; remove them first")
     if dataset.skipped:
         other = [name for name, why in dataset.skipped if why == NO_IMAGE]
         broken = [name for name, why in dataset.skipped if why != NO_IMAGE]
@@ -30,6 +34,10 @@ def about_reading(dataset: Dataset) -> list[str]:
         if broken:
             said.append(f"left out, cannot be read: {len(broken):,} images ({listed(broken, most=4)})")
     return said
+
+
+def _are_markup(texts: list[str]) -> bool:
+    return 2 * sum(TAG.search(text) is not None for text in texts) > len(texts)
 
 
 def summary(dataset: Dataset) -> dict[str, Any]:

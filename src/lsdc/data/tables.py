@@ -1,6 +1,6 @@
 """Tables: which columns are numbers, texts, ids and labels, and what is wrong with a cell."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,12 +8,24 @@ from typing import Any
 import numpy as np
 
 from lsdc.data.arrays import labelled
-from lsdc.data.columns import ID_NAME, NO_VALUE, UNNAMED, are_mostly_words, have_words, whole_numbers, why_id
+from lsdc.data.columns import (
+    ID_NAME,
+    NO_VALUE,
+    UNNAMED,
+    are_codes,
+    are_mostly_words,
+    differ,
+    have_words,
+    is_number,
+    whole_numbers,
+    why_id,
+)
 from lsdc.data.number_formats import as_numbers, bare, has_comma, has_point
 from lsdc.data.prepare import Made, are_words, kinds_of, prepare
 from lsdc.data.reading import Columns, Dataset, Reading, listed
 from lsdc.errors import InputError, Note, shown
 
+TEXT = "text"  # a column of texts, if nobody names one
 LABELS = ("label", "labels", "y", "class", "target")  # columns for evaluation, never seen by a method
 SHORT = 200  # characters of a cell that is kept beside the clusters
 MANY_ROWS = 100  # in so many rows, whole numbers that all differ are unlikely to be measurements
@@ -47,28 +59,42 @@ def as_dataset(table: Table, reading: Reading) -> Dataset:
     taken = {*reading.columns, reading.column, reading.id_column}
     label = _label([name for name in names if name not in taken]) if len(names) > 1 else None
     rest = [name for name in names if name != label]
-    text = reading.column or ("text" if "text" in rest and not reading.columns else None)
-    ids, said = _ids(table, [name for name in rest if name not in (*reading.columns, text)], reading, text)
-    rest = [name for name in rest if name not in ids]
+    text = reading.column or (TEXT if TEXT in rest and not reading.columns else None)
+    others = [name for name in rest if name not in (*reading.columns, text)]
+    id_, numbering, said = _ids(table, others, reading, text)
+    rest = [name for name in rest if name not in (id_, *numbering)]
     if text is None and not reading.columns and len(rest) == 1 and _are_plainly_texts(table, rest[0]):
         text = rest[0]
     if text is not None:
         if reading.column and as_numbers(table.columns[text]) is not None and not reading.matched:
             raise InputError(f"{table.path}: column {text!r} holds numbers, not texts; use it as a feature", "columns")
-        return _dataset(table, [str(value) for value in table.columns[text]], (text,), ids, label, said)
+        return _dataset(table, _texts(table, text), (text,), id_, label, said)
     features = reading.columns or tuple(rest)
     if not features:
         raise InputError(f"{table.path}: no columns are left for the samples; it has {listed(list(table.columns))}")
     made = _matrix(table, features, reading)
-    if not reading.columns and (numbered := [name for name in features if _may_be_id(table.columns[name])]):
-        said.append(Note(f"whole numbers, no two the same, perhaps ids: {listed(numbered)}", "id_column", "drop"))
-    return _dataset(table, made.X, features, ids, label, [*said, *made.said], made)
+    if not reading.columns:
+        said += _doubts(table, features)
+    return _dataset(table, made.X, features, id_, label, [*said, *made.said], made)
 
 
 def _are_plainly_texts(table: Table, name: str) -> bool:
     """Whether the only column left holds texts, though it was not named: words, and not numbers in any notation."""
     values = table.columns[name]
+    if not all(value is None or isinstance(value, str) for value in values):
+        return False
     return are_mostly_words(values) and have_words(values) and as_numbers(values, table.separator != ",") is None
+
+
+def _texts(table: Table, name: str) -> list[str]:
+    """A column of texts; what is missing is an empty one, and anything that people would not read is refused."""
+    values = table.columns[name]
+    for place, value in zip(table.places, values, strict=True):
+        if not isinstance(value, (str, int, float, np.number)) and value is not None:
+            where = f"{table.path}: {table.unit} {place}, column {name!r}:"
+            kind = "bytes" if isinstance(value, bytes) else "a list" if isinstance(value, list) else shown(value)
+            raise InputError(f"{where} {kind} instead of a text; name another column of texts", "column")
+    return ["" if value is None or value != value else str(value) for value in values]
 
 
 def _label(names: list[str]) -> str | None:
@@ -81,12 +107,11 @@ def _dataset(
     table: Table,
     X: Any,
     features: tuple[str, ...],
-    ids: list[str],
+    id_: str | None,
     label: str | None,
     said: list[str],
     made: Made | None = None,
 ) -> Dataset:
-    id_ = ids[0] if ids else None
     used = {*features, id_, label}
     unused = tuple(name for name in table.columns if name not in used)
     names = list(table.columns[id_]) if id_ is not None else None
@@ -156,37 +181,47 @@ def _matched(table: Table, reading: Reading) -> tuple[Table, Reading]:
     return replace(table, columns=columns, notes=(*table.notes, f"no header: its columns are {order}")), reading
 
 
-def _ids(table: Table, names: list[str], reading: Reading, text: str | None) -> tuple[list[str], list[str]]:
-    """The columns that identify or number the rows, best one first, and notes about them."""
+def _ids(table: Table, names: list[str], reading: Reading, text: str | None) -> tuple[str | None, list[str], list[str]]:
+    """The column that identifies the rows, all that identify or number them, and notes about them."""
     if reading.id_column is not None and reading.id_column in table.columns:
-        return [reading.id_column], []
+        return reading.id_column, [], []
     reasons = {name: why for name in names if (why := why_id(name, table.columns[name], table.named)) is not None}
-    found = sorted(reasons, key=lambda name: (name.lower() != "id", not ID_NAME.fullmatch(name)))
+    usable = {name: name.lower() == "id" or differ(table.columns[name]) for name in reasons}
+    found = sorted(reasons, key=lambda name: (not usable[name], name.lower() != "id", not ID_NAME.fullmatch(name)))
     if text is None and not reading.columns and len(found) == len(names):  # something has to be left to cluster
         found = found[:1] if len(names) > 1 else []
+    id_ = found[0] if found and usable[found[0]] else None
     said: list[str] = []
     for name in found:
-        role = "used as the id" if name == found[0] else "left out"
+        role = "used as the id" if name == id_ else "left out"
         if reasons[name]:
             what = f"column {listed([name])} {reasons[name]}: {role}, not a feature"
             said.append(Note(what, "columns", "id_column", "drop"))
-    return found, said
+    return id_, found, said
+
+
+def _doubts(table: Table, features: tuple[str, ...]) -> list[str]:
+    """Which features may be names of something and not measurements."""
+    columns = table.columns
+    tests: dict[str, Callable[[str], bool]] = {
+        "whole numbers, no two the same, perhaps ids": lambda name: _may_be_id(columns[name]),
+        "named like ids, but with repeated values": lambda name: table.named and _repeats(name, columns[name]),
+        "numbers with leading zeros, perhaps codes": lambda name: are_codes(columns[name]),
+    }
+    found = {what: [name for name in features if test(name)] for what, test in tests.items()}
+    return [Note(f"{what}: {listed(names)}", "id_column", "drop") for what, names in found.items() if names]
+
+
+def _repeats(name: str, values: Any) -> bool:
+    """Whether a column of whole numbers is named like an id and identifies more than one row each."""
+    whole = whole_numbers(values, floats=True) if ID_NAME.fullmatch(name) else None
+    return whole is not None and not differ(whole)
 
 
 def _may_be_id(values: Any) -> bool:
     """Whether a column looks like numbers of things, such as phones or orders, but is not named like one."""
     whole = whole_numbers(values) if len(values) >= MANY_ROWS else None
     return whole is not None and len(set(whole)) == len(whole)
-
-
-def vectors_first(path: Path, columns: dict[str, Any], reading: Reading) -> Reading:
-    """A reading that takes the column of vectors, if there is one and nothing else is asked for."""
-    vectors = [name for name, values in columns.items() if getattr(values, "ndim", 1) == 2 and name not in reading.drop]
-    if not vectors or reading.columns or reading.column:
-        return reading
-    if len(vectors) > 1:
-        raise InputError(f"{path}: {listed(vectors)} all hold vectors; choose one", "columns")
-    return replace(reading, columns=(vectors[0],))
 
 
 def _matrix(table: Table, features: tuple[str, ...], reading: Reading) -> Made:
@@ -245,7 +280,8 @@ def _bad_cell(table: Table, name: str, row: int, others: str = "") -> InputError
         to_do = "fill it in, remove the row, or leave the column out"
         return InputError(f"{where} no value{what}{others}; {to_do}", "drop")
     to_do = "leave the column out, or use it as the id or as the texts"
-    return InputError(f"{where} {shown(value)} is not a number{others}; {to_do}", "drop", "id_column", "column")
+    what = "is infinite or too large" if is_number(value) else "is not a number"
+    return InputError(f"{where} {shown(value)} {what}{others}; {to_do}", "drop", "id_column", "column")
 
 
 def _decimal_commas(table: Table, features: tuple[str, ...]) -> bool:

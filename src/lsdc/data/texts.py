@@ -8,9 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from lsdc.data.words import words_in
 from lsdc.errors import InputError
-
-WORD = r"(?u)\b\w{2,256}\b"  # longer ones are not words, and 2,000 of them would not fit into a model file
 
 
 def are_texts(X: Any) -> bool:
@@ -32,7 +31,7 @@ class TfIdf:
         try:
             vectorizer.fit(texts)
         except ValueError:
-            raise InputError("the texts contain no words to tell them apart by") from None
+            raise InputError("X contains texts without words to tell them apart by") from None
         return cls(tuple(vectorizer.get_feature_names_out()), vectorizer.idf_)
 
     def transform(self, texts: Sequence[str]) -> sp.csr_matrix:
@@ -43,4 +42,5 @@ class TfIdf:
 
 
 def _vectorizer(**options: Any) -> TfidfVectorizer:
-    return TfidfVectorizer(token_pattern=WORD, stop_words="english", sublinear_tf=True, **options)
+    options |= {"tokenizer": words_in, "token_pattern": None}
+    return TfidfVectorizer(stop_words="english", sublinear_tf=True, **options)

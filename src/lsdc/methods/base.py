@@ -25,7 +25,7 @@ from lsdc.errors import Diverged, HealthWarning, InputError, Unsuitable
 from lsdc.methods.assignment import Assigned, best_two, joined
 from lsdc.methods.choosing import AUTO, Suggestion, suggest
 from lsdc.methods.saving import as_json, check_names, write_model
-from lsdc.methods.validation import check_result, check_vectors, seed_of, whole_number
+from lsdc.methods.validation import check_result, check_vectors, seed_of, warn_of_wordless, whole_number
 from lsdc.runs.folder import Run
 from lsdc.training import device as devices
 from lsdc.training.health import Record, clusters_alive
@@ -171,6 +171,8 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
 
     def _fit_checked(self, X: Any, run: Any, resume: Any, monitor: Callable[[Progress], None]) -> None:
         data = self._data(X, reset=True)
+        if self.words_:
+            warn_of_wordless(data.X)
         more = self._data(X.unlabelled, reset=False) if getattr(X, "unlabelled", None) is not None else None
         if isinstance(self.n_clusters, str) and self.n_clusters == AUTO:
             self._count_clusters(data)
@@ -268,7 +270,10 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         check_is_fitted(self)
         allocator.keep_freed_memory()
         with default_modes():
-            found = self._assigned(self._data(X, reset=False))
+            data = self._data(X, reset=False)
+            if self.words_:
+                warn_of_wordless(data.X)
+            found = self._assigned(data)
         check_result(found.confidence)
         return found.labels
 
@@ -333,6 +338,8 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             self.spec_ = sources.spec_of(X, units)
         elif shape != self.spec_.shape:
             raise InputError(f"X has samples of shape {shape}, but the model was fitted on {self.spec_.shape}")
+        elif self.spec_.is_image and (said := sources.range_warning(X, self.spec_)):
+            warnings.warn(said, HealthWarning, stacklevel=4)
         return Data(X, self.spec_)
 
     def __sklearn_tags__(self) -> Any:

@@ -9,8 +9,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from lsdc.data import sources
+from lsdc.data.columns import id_warning
 from lsdc.data.prepare import scale_warning
 from lsdc.errors import HealthWarning, InputError, NotNumbers, shown
+
+WORDLESS = 0.05  # of the texts; a few are always empty
 
 if TYPE_CHECKING:
     from lsdc.methods.base import Estimator
@@ -27,6 +30,7 @@ def check_vectors(model: "Estimator", X: Any, reset: bool) -> Any:
     kinds = {getattr(kind, "kind", "") for kind in getattr(X, "dtypes", [getattr(X, "dtype", None)])}
     if kinds & {"m", "M"}:
         raise InputError("X contains dates or times; convert them to numbers first")
+    said = id_warning(X) if reset and hasattr(X, "iloc") and hasattr(X, "columns") else ""
     options: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": False, "ensure_min_samples": least}
     try:
         X = validate_data(model, X, reset=reset, **options)
@@ -37,9 +41,19 @@ def check_vectors(model: "Estimator", X: Any, reset: bool) -> Any:
     if X.dtype.kind not in "buif":
         raise NotNumbers(f"X contains {X.dtype}; convert it to numbers first")
     sources.check_finite(X)
-    if reset and hasattr(model, "feature_names_in_") and (said := scale_warning(model.feature_names_in_, X)):
+    if reset and hasattr(model, "feature_names_in_"):
+        said = said or scale_warning(model.feature_names_in_, X)
+    if said:
         warnings.warn(said, HealthWarning, stacklevel=5)
     return X
+
+
+def warn_of_wordless(X: Any) -> None:
+    """Warn if many texts have none of the words that texts are compared by: empty, or in another language."""
+    n = int((np.diff(X.indptr) == 0).sum())
+    if n > WORDLESS * X.shape[0]:
+        message = f"{n:,} of {X.shape[0]:,} texts contain none of the {X.shape[1]:,} words that texts are compared by"
+        warnings.warn(f"{message}, so their clusters mean nothing", HealthWarning, stacklevel=4)
 
 
 def seed_of(random_state: Any, resumed: Any) -> int:

@@ -18,6 +18,7 @@ ENCODERS: dict[str, type[Encoder]] = {
     "sentence-transformers": SentenceTransformers,
     "wordllama": WordLlama,
 }
+FOLDERS = ("hf", "sentence-transformers")  # what is a folder if it is on this machine
 
 
 def encoder_of(given: Any, takes: str, settings: Mapping[str, Any]) -> Encoder:
@@ -31,6 +32,8 @@ def encoder_of(given: Any, takes: str, settings: Mapping[str, Any]) -> Encoder:
     if ENCODERS[kind].takes != takes:
         right = "encoder" if ENCODERS[kind].takes == "images" else "text_encoder"
         raise InputError(f"{given}: {kind} encodes {ENCODERS[kind].takes}, not {takes}", right)
+    if kind in FOLDERS and Path(name).is_file():
+        raise InputError(f"{name}: a file; an encoder is an .onnx file, a folder, or a name on the Hugging Face hub")
     return ENCODERS[kind](name, settings)
 
 
