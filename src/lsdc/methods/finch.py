@@ -102,7 +102,7 @@ class FINCH(Estimator):
             yield from self._outputs(data)
             return
         n_clusters = int(self._clusters.max()) + 1
-        for f, labels in zip(self._samples.split(CHUNK), self._clusters.split(CHUNK), strict=True):
+        for f, labels in zip(torch.split(self._samples, CHUNK), torch.split(self._clusters, CHUNK), strict=True):
             yield f.numpy(), torch.nn.functional.one_hot(labels, n_clusters).float().numpy()
 
     def _state(self) -> dict[str, Tensor]:
