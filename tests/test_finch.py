@@ -201,6 +201,17 @@ def test_training_samples_are_predicted_as_they_were_labelled(metric, seed):
     assert np.array_equal(model.predict(X[order]), taken[order])
 
 
+@every_metric
+@given(seed=st.integers(0, 10**6), n_clusters=st.integers(1, 60))
+@pytest.mark.filterwarnings("ignore::lsdc.HealthWarning")
+def test_labels_are_predictions(metric, seed, n_clusters):
+    """Though they are not looked up in the fit, and with copies among the samples."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 4, (60, 3)) + rng.choice([0.0, 0.3], (60, 3))
+    model = FINCH(n_clusters, metric=metric).fit(X)
+    assert np.array_equal(model.predict(X), model.labels_)
+
+
 def test_new_samples_join_their_nearest():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [9.0, 0.0], [9.0, 1.0]])
     model = FINCH(metric="l2").fit(X)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import signal
 from itertools import chain
 
 import pytest
@@ -17,6 +18,7 @@ from lsdc.runs.checkpoint import Checkpoint, optimizer_tensors
 from lsdc.runs.folder import Run
 from lsdc.runs.tensors import read_tensors, write_tensors
 from lsdc.training import device as devices
+from lsdc.training import loop
 from lsdc.training.loop import Context, train
 from lsdc.training.plan import Plan
 from lsdc.training.rng import derive, generator
@@ -149,6 +151,64 @@ def test_a_finished_stage_is_not_run_again(tmp_path):
     again = Line()
     assert len(train(again, Numbers(40), plan(), Context(0, CPU, keeper=run))) == 4
     assert again.seen == []
+
+
+class Counting(Run):
+    """A run that counts its checkpoints."""
+
+    kept = 0
+
+    def keep(self, stage, checkpoint):
+        super().keep(stage, checkpoint)
+        self.kept += 1
+
+
+@pytest.fixture
+def short(tmp_path, monkeypatch):
+    """A run whose epochs all end a moment after the last checkpoint."""
+    monkeypatch.setattr(loop, "SHORT", 1e9)
+    run = Counting(tmp_path / "run", interval=1e9)
+    run.start({"method": "line"}, {"n_clusters": 1}, {})
+    return run
+
+
+def test_short_epochs_share_a_checkpoint(short):
+    history = train(Line(), Numbers(40), plan(epochs=30), Context(0, CPU, keeper=short))
+    assert short.kept == 2  # the first epoch and the last
+    assert [r["epoch"] for r in short.read_metrics()] == list(range(1, 31))
+    assert train(Line(), Numbers(40), plan(epochs=30), Context(0, CPU, keeper=short)) == history
+
+
+def test_an_interrupt_stores_the_end_of_the_last_epoch_too(short):
+    """A retry of the resumed run goes back to it."""
+
+    def interrupt(progress):
+        if progress.epoch == 3 and progress.step == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    whole = Line()
+    train(whole, Numbers(40), plan(), Context(0, CPU))
+    with pytest.raises(KeyboardInterrupt):
+        train(Line(), Numbers(40), plan(), Context(0, CPU, keeper=short, monitor=interrupt))
+    newest, sound = short.restore("line")
+    assert [(len(c.history), c.step) for c in (newest, sound)] == [(2, 2), (2, 0)]
+    resumed = Line()
+    train(resumed, Numbers(40), plan(), Context(0, CPU, keeper=short))
+    assert torch.equal(resumed.module.weight, whole.module.weight)
+
+
+def test_a_stage_that_is_done_early_is_stored_as_it_was_before_it_was_asked(short):
+    objective = Line()
+
+    def done_after_two(history):
+        with torch.no_grad():
+            objective.module.weight += len(history)
+        return len(history) == 2
+
+    train(objective, Numbers(40), plan(), Context(0, CPU, keeper=short), done_after_two)
+    kept, _ = short.restore("line")
+    assert len(kept.history) == 2
+    assert torch.equal(kept.weights["weight"] + 2, objective.module.weight)
 
 
 def test_divergence_is_said():

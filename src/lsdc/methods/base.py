@@ -190,7 +190,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             pretext_data = sources.Joined(data, more) if more else None
             context = Context(self.seed_, device, n_workers, folder, monitor, pretext_data)
             self._fit(data, settings, prepared, context)
-            found = self._assigned(data)
+            found = self._best_of(self._own_outputs(data))
             self.labels_, self.n_clusters_ = found.labels, found.n_clusters
             if not np.isfinite(found.confidence).all():
                 raise Diverged("the trained network returns NaN or infinite values; try a smaller lr")
@@ -241,12 +241,20 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             others = ", ".join(name for name, method in METHODS.items() if kind in method.takes)
             raise Unsuitable(f"{self.method} takes {' and '.join(self.takes)}, not {kind}; methods that do: {others}")
 
+    def _own_outputs(self, data: Data) -> Arrays:
+        """Those of the samples that the model was fitted on, which a method may know without looking them up."""
+        return self._outputs(data)
+
     def _assigned(self, data: Data) -> Assigned:
+        return self._best_of(self._outputs(data))
+
+    @staticmethod
+    def _best_of(outputs: Arrays) -> Assigned:
         """The best clusters of each sample, chunk by chunk, as K may be large.
 
         Samples whose features are not finite get a probability of NaN.
         """
-        return joined([best_two(p, np.isfinite(f).all(1)) for f, p in self._outputs(data)])
+        return joined([best_two(p, np.isfinite(f).all(1)) for f, p in outputs])
 
     def _start(self, folder: Run, data: Data, more: Data | None) -> None:
         """Create the run folder, or check that it belongs to these settings and this data."""

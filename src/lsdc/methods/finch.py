@@ -95,6 +95,16 @@ class FINCH(Estimator):
             first = nearest_among(f.to(device), samples, 1, self.settings_["metric"]).indices[:, 0].cpu()
             yield f.numpy(), torch.nn.functional.one_hot(self._clusters[first], n_clusters).float().numpy()
 
+    def _own_outputs(self, data: Data) -> Arrays:
+        """Each sample is its own nearest, and copies of it are in its cluster, unless K is too large for that."""
+        first, wanted = self.partitions_[0].max() + 1, self.settings_["n_clusters"]
+        if wanted is not None and wanted > first:  # then merging began with single samples
+            yield from self._outputs(data)
+            return
+        n_clusters = int(self._clusters.max()) + 1
+        for f, labels in zip(torch.split(self._samples, CHUNK), torch.split(self._clusters, CHUNK), strict=True):
+            yield f.numpy(), torch.nn.functional.one_hot(labels, n_clusters).float().numpy()
+
     def _state(self) -> dict[str, Tensor]:
         hierarchy = torch.from_numpy(np.stack(self.partitions_))
         return {"samples": self._samples, "clusters": self._clusters, "partitions": hierarchy}

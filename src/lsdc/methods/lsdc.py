@@ -182,7 +182,7 @@ def bind_similarity(similarity: Any, settings: Settings) -> Callable[[Tensor, in
 @torch.no_grad()
 def watched(f: Tensor, p: Tensor, A: Tensor) -> dict[str, Tensor]:
     """What the health checks look at: cluster shares, confidence, density of A, spread of the features."""
-    variance = f.var(0, correction=0).sum()
+    variance = (f - f.mean(0)).square().mean(0).sum()  # f.var(0) takes ten times as long
     spread = variance / f.square().sum(1).mean().clamp(min=1e-30)
     return {**assigned(p), "density": A.mean(), "spread": spread.sqrt(), "scale": variance.sqrt()}
 

@@ -28,6 +28,7 @@ log = logging.getLogger("lsdc")
 RETRIES = 3  # after a loss that is not finite, or a collapse
 LR_FACTOR = 0.3  # each retry multiplies the learning rate by this
 READ_EVERY = 16  # steps after which losses are read: a GPU stands still meanwhile
+SHORT = 1.0  # seconds: epochs that end sooner after a checkpoint are made again after a kill, which costs less
 
 
 class Batches(Protocol):
@@ -123,6 +124,8 @@ def train(
                 collapsed = has_collapsed(stage.history)  # then labels never change, which must not count as done
                 if collapsed and stage.retry(f"done, but collapsed in epoch {len(stage.history)}"):
                     continue
+                if stage.owed:
+                    stage.keep()
                 break
             try:
                 stage.epoch(interrupt)
@@ -154,7 +157,7 @@ class Stage:
         self.optimizer = plan.build_optimizer(self.module)
         self._set_place(Checkpoint({}, {}, []))
         self.sound = self.checkpoint().copy()
-        self.saved = time.monotonic()
+        self.saved, self.owed = time.monotonic(), False
 
     def _set_place(self, kept: Checkpoint) -> None:
         self.history, self.step, self.sums = list(kept.history), kept.step, dict(kept.sums)
@@ -183,11 +186,18 @@ class Stage:
             self.sound = checkpoint.copy() if checkpoint.sound else self.sound
 
     def keep(self) -> None:
-        """Store the state; a full disk is a warning and does not stop the training."""
+        """Store the state; a full disk is a warning and does not stop the training.
+
+        If the last sound state is not stored yet, it is stored first: a retry goes back to it.
+        """
         if not self.context.keeper:
             return
+        ended = self.owed and self.step == 0 and len(self.history) == len(self.sound.history)
+        states = [self.sound] if ended else [*([self.sound] if self.owed else []), self.checkpoint()]
         try:
-            self.context.keeper.keep(self.objective.name, self.checkpoint())
+            for checkpoint in states:
+                self.context.keeper.keep(self.objective.name, checkpoint)
+            self.owed = False
         except OSError as error:
             place = error.filename or "disk"
             warnings.warn(
@@ -307,10 +317,14 @@ class Stage:
             self.sums[key] = self.sums.get(key, torch.zeros_like(value)) + value.detach()
 
     def finish_epoch(self) -> None:
-        """Store the state at the end of an epoch, and report it."""
+        """Store the state at the end of an epoch, unless that was done a moment ago, and report it."""
         record = self.history[-1]
         log.info("%s epoch %d/%d: loss %.4f", record["stage"], record["epoch"], self.plan.epochs, record["loss"])
         checkpoint = self.checkpoint()
         self.sound = checkpoint.copy() if checkpoint.sound else self.sound
-        self.keep()
+        self.owed = self.owed or checkpoint.sound
+        keeper, is_inner = self.context.keeper, 1 < record["epoch"] < self.plan.epochs
+        pause = min(SHORT, keeper.interval) if keeper and checkpoint.sound and is_inner else 0.0
+        if time.monotonic() - self.saved >= pause:
+            self.keep()
         self.context.monitor(Progress(self.objective.name, record["epoch"], self.plan.epochs, 0, 0, record))
