@@ -60,7 +60,7 @@ VARIANTS: dict[str, Variant] = {
     "restarts": _ablated("most confident of three starts (ours)", n_init=3),
     "graph": Variant(
         "pairs from the graph of all samples (ours)",
-        changes={"neighbours": "graph", "epochs": "auto"},
+        changes={"neighbours": "graph", "epochs": "auto", "lr": "auto"},
         images_only=True,
     ),
     "kmeans-rotnet": Variant(

@@ -36,7 +36,7 @@ from lsdc.training.rng import derive, rows_generator
 
 N_VIEWS = 4  # of an image, for classifiers on features that stay as they are
 NETWORK_STEPS = 150  # of the network on one graph, which is then made anew
-LEAST_EPOCHS = 4
+LEAST_EPOCHS = 8
 TRIES, FEW_VALUES = 3, 500_000  # of the network, and the numbers in all samples up to which they are cheap
 PASSES = 6  # how often each sample of large data begins a walk, on average
 
