@@ -255,7 +255,7 @@ def test_the_method_of_the_example_works(tmp_path, monkeypatch):
     model.save(tmp_path / "model.safetensors")
     assert np.array_equal(lsdc.load(tmp_path / "model.safetensors").predict_proba(X), model.predict_proba(X))
     with pytest.raises(lsdc.InputError, match="self-label takes images and dense vectors, not texts; methods that do"):
-        names["SelfLabel"](2).fit(["a text", "another one", "third words"])
+        names["SelfLabel"](2).fit(["red text", "green words", "blue letters"])
 
 
 # ---- pages ------------------------------------------------------------------------------------------------------

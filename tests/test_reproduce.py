@@ -328,9 +328,11 @@ def test_an_interrupted_table_goes_on_where_it_was(tmp_path):
     assert stopped.returncode == 130
     metrics = tmp_path / "out" / "runs" / "blobs-cpu-lsdc-seed0" / "metrics.jsonl"
     before = metrics.read_text().splitlines()
-    assert len(before) == 3
+    assert before  # of epochs shorter than a second, the first
     assert call(*words) == 0
-    assert metrics.read_text().splitlines()[:3] == before  # seconds and all: these epochs were not run again
+    after = metrics.read_text().splitlines()
+    assert after[: len(before)] == before  # seconds and all: what was kept was not run again
+    assert len(after) > len(before)
     whole = LSDC(5, random_state=0).fit_predict(load("blobs").X)
     stored = json.loads((tmp_path / "out" / "cells" / "blobs-cpu-lsdc-seed0.json").read_text())
     assert stored["sizes"] == np.bincount(whole).tolist()

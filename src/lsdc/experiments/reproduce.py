@@ -14,6 +14,7 @@ from lsdc.experiments.job import Job, Source, inputs_of
 from lsdc.experiments.paper import TABLES, VARIANTS, belongs, changes, check_datasets, columns, published
 from lsdc.experiments.recipes import SCALES, ablation, merged, recipe
 from lsdc.experiments.table import SCORED, Row, noted, summarise, write
+from lsdc.methods.lsdc import IN_BATCH
 
 DataFacts = Mapping[str, dict[str, Any]]  # what is known of each data set (``results.data_facts``)
 COLUMNS = ("data", *SCORED, "published")
@@ -49,7 +50,10 @@ def _params(data: dict[str, Any], dataset: str, variant: str, scale: str, sample
         params["epochs"] = "auto"
     if VARIANTS[variant].images_only and scale == "cpu":
         params |= ablation(dataset, data["n"])
-    params = merged(params, changes(variant, dataset, scale))
+    changed = changes(variant, dataset, scale)
+    if changed.get("neighbours") == "graph":
+        params = {name: value for name, value in params.items() if name not in IN_BATCH}
+    params = merged(params, changed)
     if samples and scale == "cpu":
         params["pretext_plan"] = {k: v for k, v in params.get("pretext_plan", {}).items() if k != "epochs"}
     return params
