@@ -85,6 +85,14 @@ def test_a_run_knows_its_encoder(place):
     assert again.returncode == 0, again.stderr
 
 
+def test_methods_are_compared_on_what_the_encoder_makes(place):
+    words = ["--methods", "finch", "-k", 2, "--jobs", 1, "--encoder", "net.onnx"]
+    done = inside("compare", "photos", *words, cwd=place)
+    assert done.returncode == 0, done.stderr
+    cell = json.loads(next((place / "compare" / "photos" / "cells").glob("*kmeans*")).read_text())
+    assert cell["config"]["data"]["shape"] == [3]  # the means of three channels
+
+
 def test_people_see_the_photos_and_not_what_the_encoder_made_of_them(place):
     page = (place / "run" / "report.html").read_text()
     assert page.count('alt="red/') + page.count('alt="blue/') == 2 * 3 * 6

@@ -5,15 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import lsdc
-
 EXAMPLES = Path(__file__).parents[1] / "examples"
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """K-means in the place of LSD-C: what is tested is that the examples run."""
-    monkeypatch.setattr(lsdc, "LSDC", lsdc.KMeans)
 
 
 def example(name):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from sklearn.datasets import make_blobs
 
 import lsdc
 from lsdc import LSDC
@@ -159,6 +160,18 @@ def test_a_cluster_of_one_percent_survives(seed):
     """The limit of docs/results.md: seed 0 splits the largest cluster instead, or not, as rounding has it."""
     X, y = embeddings(seed, (600, 250, 100, 40, 10), spread=0.5)
     assert clustering_accuracy(y, LSDC(5, random_state=seed).fit_predict(X)) >= 0.97
+
+
+@pytest.mark.parametrize(("n", "n_clusters", "k"), [(1797, 10, 10), (400, 10, 10), (399, 10, 9), (60, 6, 2), (5, 4, 1)])
+def test_neighbours_are_at_most_a_quarter_of_an_even_cluster(n, n_clusters, k):
+    assert graph.graph_neighbours(n, n_clusters) == k
+    assert LSDC(n_clusters).resolved((64,), n)["k"] == k
+
+
+@pytest.mark.parametrize("n_clusters", [4, 12])
+def test_a_few_dozen_samples_are_told_apart(n_clusters):
+    X, y = make_blobs(60, 64, centers=n_clusters, cluster_std=2.0, random_state=0)
+    assert clustering_accuracy(y, LSDC(n_clusters, random_state=0).fit_predict(X)) == 1
 
 
 def test_new_samples_and_saved_models_are_labelled_alike(tmp_path):

@@ -2,7 +2,8 @@
 
 import json
 import shlex
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,14 +14,11 @@ from lsdc.cli.afterwards import look_again
 from lsdc.cli.console import Terminated, about_data, err, hush, line, out, program, readable_warnings, say_next
 from lsdc.cli.importing import importing
 from lsdc.cli.options import (
+    FILES,
     DataArgument,
     DeviceOption,
-    EncoderOption,
-    EncoderSetOption,
     ReadingOptions,
     RootOption,
-    TextEncoderOption,
-    encoder_settings,
     reading,
     reads_data,
     root_of,
@@ -37,6 +35,7 @@ BETTER = (
 
 if TYPE_CHECKING:
     from lsdc.data.datasets import Dataset
+    from lsdc.data.reading import Reading
     from lsdc.report.terminal import Live
     from lsdc.runs.folder import Run
 
@@ -94,9 +93,6 @@ def fit(
     data_root: RootOption = None,
     *,
     options: ReadingOptions,
-    encoder: EncoderOption = None,
-    text_encoder: TextEncoderOption = None,
-    encoder_set: EncoderSetOption = None,
 ) -> None:
     """Cluster DATA and keep everything in a run folder.
 
@@ -107,66 +103,99 @@ def fit(
         from lsdc import parallel
         from lsdc.cli.parameters import chosen, complete, resumed
         from lsdc.data.files import open_data
-        from lsdc.data.reading import Reading, from_config, to_config
-        from lsdc.methods import METHODS
-        from lsdc.report.terminal import Live
+        from lsdc.data.reading import to_config
 
     if resume and overwrite:
         raise InputError("--resume and --overwrite cannot be combined")
     folder = out_ or Path("runs") / Path(data).resolve().stem
     run, stored = _open_run(folder, resume, overwrite)
-    how = reading(Reading(), **options)
-    method = str(stored["method"]) if stored else method_ or "lsdc"
-    if stored:
-        if method_ not in (None, method):
-            raise InputError(f"{folder}: started with --method {method}, not {method_}; choose another --out")
-        if all(value is None for value in options.values()):  # others are used, and the digest decides
-            how = from_config(stored["data"])
-    how = reading(how, encoder=encoder, text_encoder=text_encoder)
-    if encoder_set:
-        how = replace(how, encoder_settings=encoder_settings(encoder_set))
+    method = _method(folder, stored, method_)
+    how = _how(stored, options)
     with ReadingBar(err) as bar:
         dataset = open_data(data, root_of(data_root), bar, **vars(how))
     given = chosen(method, recipe_, set_ or [], dataset, number_of_clusters(clusters), seed)
     params = resumed(stored["params"], given, folder) if stored else complete(given, dataset, method)
-    try:
-        model = METHODS[method](**{**params, **({"device": device} if device else {})})
-    except TypeError:
-        raise InputError(f"{folder / 'config.json'}: has parameters that {method} does not know") from None
+    model = _model(folder, method, {**params, **({"device": device} if device else {})})
     run.source = {"source": data, **to_config(how, dataset)}
     run.ids, run.interval, run.beside = dataset.ids, save_every, dataset.beside
     run.outliers = float(stored.get("outliers", 0.0)) if outliers is None else outliers
-    name = dataset.title or dataset.name
-    wanted = f"{params['n_clusters']} clusters" if isinstance(params["n_clusters"], int) else "clusters to be counted"
-    headline = f"{name}: {count(dataset):,} samples, {wanted}, run folder {folder}"
+    root = ["--data-root", str(data_root)] if data_root else []
+    with _interruptible(run, [*program(), "fit", data, "--out", str(folder), "--resume", *root]):
+        _train(run, dataset, model, data, quiet, context)
+    first = parallel.rank() == 0
+    parallel.leave()  # the other processes have finished: from here on this one works alone
+    if first:
+        _report(run, dataset, model, clusters is not None, as_json)
+
+
+def _method(folder: Path, stored: dict[str, Any], asked: str | None) -> str:
+    """The method of the run; a resumed one keeps its own."""
+    method = str(stored["method"]) if stored else asked or "lsdc"
+    if asked not in (None, method):
+        raise InputError(f"{folder}: started with --method {method}, not {asked}; choose another --out")
+    return method
+
+
+def _how(stored: dict[str, Any], options: ReadingOptions) -> "Reading":
+    """How to read the data: as the options say, or else as a resumed run did."""
+    from lsdc.data.reading import Reading, from_config
+
+    again = stored and all(options[name] is None for name in FILES)  # others are used, and the digest decides
+    return reading(from_config(stored["data"]) if again else Reading(), **options)
+
+
+def _model(folder: Path, method: str, params: dict[str, Any]) -> Any:
+    from lsdc.methods import METHODS
+
+    try:
+        return METHODS[method](**params)
+    except TypeError:
+        raise InputError(f"{folder / 'config.json'}: has parameters that {method} does not know") from None
+
+
+def _train(run: "Run", dataset: "Dataset", model: Any, data: str, quiet: bool, context: typer.Context) -> None:
+    """Fit the model in its run folder, with progress."""
+    from lsdc import parallel
+    from lsdc.report.terminal import Live
+
+    n_clusters = model.n_clusters
+    wanted = f"{n_clusters} clusters" if isinstance(n_clusters, int) else "clusters to be counted"
+    headline = f"{dataset.title or dataset.name}: {count(dataset):,} samples, {wanted}, run folder {run.path}"
     if parallel.size() > 1:
         headline += f", {parallel.size()} processes"
     try:
         with Live(err, headline) as monitor, readable_warnings(quiet):
             run.began = partial(_say_what_was_read, run, dataset, monitor, model, context)
-            where: dict[str, Any] = {"resume": run} if resume else {"run": run}
+            where: dict[str, Any] = {"resume": run} if context.params["resume"] else {"run": run}
             model.fit(dataset, monitor=monitor, **where)
     except InputError as error:
         raise about_data(error, data) from None
+
+
+@contextmanager
+def _interruptible(run: "Run", again: list[str]) -> Iterator[None]:
+    """Where a fit is stopped, say what is saved and the command that resumes it."""
+    try:
+        yield
     except (KeyboardInterrupt, PeerLost) as error:
-        root = ["--data-root", str(data_root)] if data_root else []
-        _say_how_to_go_on(error, run, [*program(), "fit", data, "--out", str(folder), "--resume", *root])
+        _say_how_to_go_on(error, run, again)
         if isinstance(error, PeerLost):
             raise
         raise typer.Exit(error.code if isinstance(error, Terminated) else 130) from None
-    first = parallel.rank() == 0
-    parallel.leave()  # the other processes have finished: from here on this one works alone
-    if first:
-        try:
-            with run.again():
-                _finish(run, dataset, model, clusters is not None)
-                result = json.dumps(_result(run, dataset, model)) if as_json else ""
-        except KeyboardInterrupt as error:
-            again = shlex.join([*program(), "report", str(folder)])
-            line(err, f"stopped; the run is finished and saved, and {again} writes its report")
-            raise typer.Exit(error.code if isinstance(error, Terminated) else 130) from None
-        if as_json:
-            print(result)
+
+
+def _report(run: "Run", dataset: "Dataset", model: Any, asked: bool, as_json: bool) -> None:
+    """Look at a finished run and write its report; Ctrl-C costs no more than that."""
+    try:
+        with run.again():
+            _finish(run, dataset, model, asked)
+            result = json.dumps(_result(run, dataset, model)) if as_json else ""
+    except KeyboardInterrupt as error:
+        again = shlex.join([*program(), "report", str(run.path)])
+        line(err, f"stopped; the run is finished and saved, and {again} writes its report")
+        raise typer.Exit(error.code if isinstance(error, Terminated) else 130) from None
+    if as_json:
+        print(result)
 
 
 def number_of_clusters(text: str | None) -> int | str | None:

@@ -74,15 +74,17 @@ EncoderSetOption = Annotated[
         "--encoder-set", help="set size, mean, std or output of the encoder, e.g. size=224", metavar="KEY=VALUE"
     ),
 ]
-READING = {  # how to read DATA: the fields of ``Reading`` that are options, and their defaults
-    "image_size": (SizeOption, None),
-    "column": (ColumnOption, None),
-    "columns": (ColumnsOption, None),
-    "drop": (DropOption, None),
-    "id_column": (IdOption, None),
-    "scale": (ScaleOption, None),
-    "array": (ArrayOption, None),
+FILES = {  # how to read DATA: the fields of ``Reading`` that are options
+    "image_size": SizeOption,
+    "column": ColumnOption,
+    "columns": ColumnsOption,
+    "drop": DropOption,
+    "id_column": IdOption,
+    "scale": ScaleOption,
+    "array": ArrayOption,
 }
+ENCODERS = {"encoder": EncoderOption, "text_encoder": TextEncoderOption, "encoder_set": EncoderSetOption}
+READING = {**FILES, **ENCODERS}
 ReadingOptions = Mapping[str, Any]  # the values of these options, by name
 DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu or cuda (default: auto)")]
 
@@ -106,8 +108,7 @@ def reads_data(command: Callable[..., None]) -> Callable[..., None]:
     for own in inspect.signature(command).parameters.values():
         if own.name == "options":
             shown += [
-                inspect.Parameter(name, own.kind, annotation=kind, default=default)
-                for name, (kind, default) in READING.items()
+                inspect.Parameter(name, own.kind, annotation=kind, default=None) for name, kind in READING.items()
             ]
         else:
             shown.append(own)
@@ -126,9 +127,11 @@ def encoder_settings(words: Sequence[str]) -> dict[str, Any]:
     return checked({name: value for name, _, value in pairs})
 
 
-def reading(given: "Reading", **options: Any) -> "Reading":
+def reading(given: "Reading", encoder_set: Sequence[str] | None = None, **options: Any) -> "Reading":
     """A reading with the command-line options that were given; lists are separated by commas."""
     changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if encoder_set:
+        changes["encoder_settings"] = encoder_settings(encoder_set)
     for name in changes.keys() & {"columns", "drop"}:
         changes[name] = tuple(dict.fromkeys(word.strip() for word in changes[name].split(",")))
         if not any(changes[name]):

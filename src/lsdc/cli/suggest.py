@@ -2,22 +2,16 @@
 
 import json
 import shlex
-from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from lsdc.cli.console import about_data, err, line, out, program
 from lsdc.cli.importing import importing
 from lsdc.cli.options import (
-    READING,
     DataArgument,
-    EncoderOption,
-    EncoderSetOption,
     ReadingOptions,
     RootOption,
-    TextEncoderOption,
-    encoder_settings,
     reading,
     reads_data,
     root_of,
@@ -35,9 +29,6 @@ def suggest_k(
     data_root: RootOption = None,
     *,
     options: ReadingOptions,
-    encoder: EncoderOption = None,
-    text_encoder: TextEncoderOption = None,
-    encoder_set: EncoderSetOption = None,
 ) -> None:
     """Estimate how many clusters DATA has: the evidence for each number, the choice, and how sure it is.
 
@@ -49,10 +40,8 @@ def suggest_k(
         from lsdc.methods import suggest_k as suggest
         from lsdc.report.terminal import candidates_table
 
-    given = {**options, "encoder": encoder, "text_encoder": text_encoder}
-    how = replace(reading(Reading(), **given), encoder_settings=encoder_settings(encoder_set or []))
     with ReadingBar(err) as bar:
-        dataset = open_data(data, root_of(data_root), bar, **vars(how))
+        dataset = open_data(data, root_of(data_root), bar, **vars(reading(Reading(), **options)))
     say_reading(dataset, context)
     try:
         found = suggest(dataset)
@@ -65,19 +54,16 @@ def suggest_k(
     line(out, f"suggested:  {found.in_words()}")
     if found.sureness == "a guess":
         line(out, "            parts of the data disagree: try a few numbers close to it and compare the reports")
-    words = [data, "--clusters", str(max(2, found.n_clusters)), *_repeated(given)]
-    words += [word for setting in encoder_set or [] for word in ("--encoder-set", setting)]
+    words = [data, "--clusters", str(max(2, found.n_clusters)), *_repeated(options)]
     line(out, f"next:       {' '.join(program())} fit {shlex.join(words)}")
 
 
-def _repeated(given: dict[str, Any]) -> list[str]:
+def _repeated(options: ReadingOptions) -> list[str]:
     """The options that say how to read DATA, for another command."""
     words: list[str] = []
-    for name, value in given.items():
-        if value is None or (name in READING and value == READING[name][1]):
-            continue
+    for name, given in options.items():
         option = name.replace("_", "-")
-        words += (
-            [f"--{option}" if value else f"--no-{option}"] if isinstance(value, bool) else [f"--{option}", str(value)]
-        )
+        for value in given if isinstance(given, list) else [] if given is None else [given]:
+            flag = isinstance(value, bool)
+            words += [f"--{option}" if value else f"--no-{option}"] if flag else [f"--{option}", str(value)]
     return words

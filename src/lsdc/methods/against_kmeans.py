@@ -12,12 +12,11 @@ from sklearn.metrics import adjusted_rand_score
 from lsdc.data.sources import Data
 from lsdc.functional import nearest
 from lsdc.methods.base import Estimator
-from lsdc.methods.graph import Fixed
+from lsdc.methods.graph import Fixed, graph_neighbours
 from lsdc.nn.projection import FEW_FEATURES
 from lsdc.training.modes import default_modes
 
 SAMPLES = 5_000
-NEIGHBOURS = 10
 MARGIN = 0.01  # of the information: differences this small come from rounding and the choice of samples
 SAME = 0.95  # agreement above which people see the same partition
 
@@ -61,7 +60,7 @@ class KMeansComparison(NamedTuple):
 def compare_with_kmeans(model: Estimator, data: Data) -> KMeansComparison | None:
     """Compare a fitted model with K-means on its features, on at most 5,000 samples; None where that is meaningless."""
     n, k = len(data), model.n_clusters_
-    if n <= NEIGHBOURS or k < 2 or n < k or model.method == "kmeans":
+    if n <= 10 or k < 2 or n < k or model.method == "kmeans":
         return None
     rows = np.sort(np.random.default_rng(0).permutation(n)[:SAMPLES])
     with default_modes():
@@ -73,6 +72,6 @@ def compare_with_kmeans(model: Estimator, data: Data) -> KMeansComparison | None
         other = KMeans(k, n_init=5, random_state=0).fit_predict(f)
     features = torch.from_numpy(f)
     few = not data.spec.is_image and data.spec.shape[0] < FEW_FEATURES
-    graph = Fixed(features, nearest(features, NEIGHBOURS, "l2").indices, few=few)
+    graph = Fixed(features, nearest(features, graph_neighbours(len(f), k), "l2").indices, few=few)
     own, cheap = (float(graph.worth(torch.from_numpy(found).long(), k, graph.steps)) for found in (labels, other))
     return KMeansComparison(model.method, own, cheap, float(adjusted_rand_score(labels, other)))

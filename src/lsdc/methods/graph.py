@@ -24,6 +24,7 @@ from lsdc.training.plan import Plan
 from lsdc.training.rng import derive, generator
 
 EPOCH = 10_240  # pairs at least, so that small data has no epochs of one step
+NEIGHBOURS = 10  # of a sample in the graph, if clusters are large enough
 SAMPLES = 20_000  # among which a graph is made: classifiers need no more, and any data takes the same time
 MOMENTUM = 0.9  # of the mean prediction
 KMEANS_SAMPLES = 5_000
@@ -106,6 +107,14 @@ def towards(centres: Tensor) -> Tensor:
     centres = centres - centres.mean(1, keepdim=True)
     weights: Tensor = centres / centres.norm(dim=0).mean().clamp(min=1e-6)
     return weights
+
+
+def graph_neighbours(n: int, n_clusters: int) -> int:
+    """How many neighbours a sample has in the graph: at most a quarter of an even cluster.
+
+    More would join samples of all clusters where these are small: 60 samples of six groups were half right with ten.
+    """
+    return max(1, min(NEIGHBOURS, n // (4 * n_clusters)))
 
 
 def sample(n: int, seed: int, *place: str | int) -> Tensor:

@@ -28,7 +28,7 @@ from lsdc.functional import (
 )
 from lsdc.methods import deep
 from lsdc.methods.deep import UNFIT, DeepEstimator, DeepObjective, assigned, is_auto
-from lsdc.methods.graph import fit_fixed, pairs_of_an_epoch
+from lsdc.methods.graph import fit_fixed, graph_neighbours, pairs_of_an_epoch
 from lsdc.methods.graph_network import fit_images, network_epochs
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.heads import HEADS
@@ -42,7 +42,6 @@ from lsdc.training.loop import Context
 
 SHARES = (0.2, 0.8)  # an automatic k, as a share of N/K, for young and for mature clusters (decision 3)
 DOCUMENT_WIDTH = 2  # directions of documents for each cluster: topics have few, embeddings many (decision 70)
-NEIGHBOURS = 10  # of a sample in the graph of all samples
 N_INIT = 20  # classifiers side by side, fewer for more than a hundred clusters
 STEPS = {("batch", "image"): 500, ("batch", "vector"): 200, ("graph", "vector"): 300}  # ten epochs at least
 PRETEXT_STEPS = {"image": 700, "vector": 300}
@@ -205,8 +204,8 @@ class LSDC(DeepEstimator):
     similarity : {"auto", "knn", "sne", "cosine", "l2"} or callable ``f -> A``
         How the pairwise labels are made.
     k : int or "auto"
-        Neighbours of a sample: in the graph ("auto": 10), or in the pool, where "auto" grows from few and pure ones to
-        most of N/K.
+        Neighbours of a sample: in the graph ("auto": 10, fewer where clusters are small), or in the pool, where "auto"
+        grows from few and pure ones to most of N/K.
     tau, temperature : float
         Threshold of "sne", "cosine" and "l2", temperature of "sne". Without a threshold as many pairs are connected
         as kNN would connect.
@@ -397,7 +396,7 @@ class LSDC(DeepEstimator):
 
     def _graph_defaults(self, shape: tuple[int, ...], documents: bool) -> dict[str, Any]:
         n_init = max(1, min(N_INIT, 100 * N_INIT // max(self.n_clusters, 1)))
-        found = {"k": NEIGHBOURS, "n_init": n_init, "composition": "none", "pretext_least": 1, "pretext_batch": 256}
+        found = {"n_init": n_init, "composition": "none", "pretext_least": 1, "pretext_batch": 256}
         is_image = len(shape) == 3
         if is_image and not self._takes_patches(shape):
             return {**found, "head": "normed"}
@@ -421,6 +420,8 @@ class LSDC(DeepEstimator):
         if is_auto(self.rampup):
             settings = settings.model_copy(update={"rampup": settings.plan.epochs / 2})
         on_graph = settings.neighbours == "graph"
+        if on_graph and is_auto(self.k):
+            settings = settings.model_copy(update={"k": graph_neighbours(n, settings.n_clusters)})
         if on_graph and settings.backbone in FITTED and settings.pretext != "none":
             raise InputError(f"backbone {settings.backbone!r} is fitted, not trained: leave pretext out")
         if not on_graph and settings.backbone in FITTED:

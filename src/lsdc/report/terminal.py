@@ -223,7 +223,7 @@ def _bar(share: float | None, figure: float | None, width: int = 10) -> str:
     """A figure and its bar."""
     if share is None or figure is None:
         return ""
-    return f"{figure:6.3f} " + "\N{BLACK SQUARE}" * round(width * min(max(share, 0.0), 1.0))
+    return f"{round(figure, 3) + 0.0:6.3f} " + "\N{BLACK SQUARE}" * round(width * min(max(share, 0.0), 1.0))
 
 
 def _signals(found: Suggestion) -> Text:
