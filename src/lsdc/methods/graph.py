@@ -214,11 +214,12 @@ def rearrange(classifiers: Classifiers, fixed: Fixed) -> Classifiers:
     so from nearly every start, though the graph tells (decision 84).
     """
     n_clusters, f = classifiers.n_clusters, fixed.features
-    before = torch.cat([classifiers(part)[0].argmax(1) for part in torch.split(f, CHUNK)]).cpu()
-    labels = rearranged(fixed.neighbours, before, n_clusters, fixed.steps, PRICE)
+    before = torch.cat([classifiers(part)[0].argmax(1) for part in torch.split(f, CHUNK)])
+    parallel.spread([before])  # processes must not disagree on whether to move
+    labels = rearranged(fixed.neighbours, before, n_clusters, fixed.steps, PRICE).to(f.device)
     if labels.equal(before):
         return classifiers
-    member = nn.functional.one_hot(labels.to(f.device), n_clusters).to(f.dtype)
+    member = nn.functional.one_hot(labels, n_clusters).to(f.dtype)
     start = towards(f.T @ member / member.sum(0).clamp(min=1))
     parallel.spread([start])
     return Classifiers(start.repeat(len(classifiers.weight), 1, 1), forms=classifiers.forms, wrong=classifiers.wrong)
