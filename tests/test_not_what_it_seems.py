@@ -186,6 +186,27 @@ def test_a_column_of_vectors_is_an_array():
         KMeans(2).fit(column)
 
 
+@pytest.mark.parametrize("labels", [["a"], ["a", "b"], {"a": 1}, [0, 1, 0]])
+def test_several_labels_of_a_text_are_neither_labels_nor_vectors(tmp_path, labels):
+    """They ended in a traceback, and lists of numbers were clustered instead of the texts."""
+    rows = [{"text": f"rain {i}", "labels": ["c"] if i == 3 and labels == ["a", "b"] else labels} for i in range(5)]
+    data = read(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "x.jsonl")
+    assert data.X == [row["text"] for row in rows]
+    assert data.y is None
+    assert said(data, "column labels holds more than one label for each sample: not used")
+
+
+def test_labels_beside_vectors_are_no_vectors(tmp_path):
+    frame = pd.DataFrame({"embedding": list(VECTORS), "label": [[0.0, 1.0]] * len(VECTORS)})
+    data = open_data(str(written(tmp_path, frame, "x.parquet")))
+    assert data.columns.features == ("embedding",)
+
+
+def test_an_empty_data_frame_is_said_to_be_empty():
+    with pytest.raises(InputError, match="0 sample"):
+        KMeans(2).fit(pd.DataFrame({"a": np.zeros(0, int)}))
+
+
 def test_pages_of_html_are_pointed_out(tmp_path):
     page = read(tmp_path, "".join(f"<p>rain <b>{i}</b></p>\n" for i in range(5)), "x.txt")
     assert "most texts contain HTML tags, which are read as words; remove them first" in about_reading(page)
