@@ -191,7 +191,7 @@ def test_several_labels_of_a_text_are_neither_labels_nor_vectors(tmp_path, label
     """They ended in a traceback, and lists of numbers were clustered instead of the texts."""
     rows = [{"text": f"rain {i}", "labels": ["c"] if i == 3 and labels == ["a", "b"] else labels} for i in range(5)]
     data = read(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "x.jsonl")
-    assert data.X == [row["text"] for row in rows]
+    assert list(data.X) == [row["text"] for row in rows]
     assert data.y is None
     assert said(data, "column labels holds more than one label for each sample: not used")
 
@@ -241,6 +241,15 @@ def test_texts_without_a_known_word_are_pointed_out():
         model.fit([*texts, ""])
     with pytest.raises(InputError, match="X contains texts without words to tell them apart by"):
         model.fit(["the", "of"])
+
+
+def test_predict_says_that_new_texts_have_no_known_word(tmp_path):
+    (tmp_path / "x.txt").write_text("red apple\nblue car\ngreen apple\nfast car\n" * 5)
+    (tmp_path / "new.txt").write_text("ein Apfel\nein Auto\nred car\n")
+    assert inside("fit", "x.txt", *KMEANS, cwd=tmp_path).returncode == 0
+    done = inside("predict", "run", "new.txt", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.startswith("warning: 2 of 3 texts contain none of the 6 words that texts are compared by")
 
 
 def test_a_run_that_is_looked_at_from_elsewhere_says_where_its_data_is(tmp_path):
