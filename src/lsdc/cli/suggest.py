@@ -67,6 +67,7 @@ def suggest_k(
         line(out, "            parts of the data disagree: try a few numbers close to it and compare the reports")
     words = [data, "--clusters", str(max(2, found.n_clusters)), *_repeated(given)]
     words += [word for setting in encoder_set or [] for word in ("--encoder-set", setting)]
+    words += ["--data-root", str(data_root)] if data_root else []
     line(out, f"next:       {' '.join(program())} fit {shlex.join(words)}")
 
 
