@@ -278,6 +278,8 @@ def test_images_on_another_scale_are_pointed_out(tmp_path):
         model.predict(images.astype(float))
         model.predict(images[:1] // 4)
         model.predict(np.zeros((1, 8, 8), np.uint8))
+        warm = images / 50 + 300.0  # far from zero, but not on another scale
+        KMeans(2, n_init=1, random_state=0).fit(warm).predict(warm)
     assert inside("fit", "x.npy", "-k", 2, "--method", "kmeans", "--out", "run", cwd=tmp_path).returncode == 0
     done = inside("predict", "run", "new.npy", cwd=tmp_path)
     assert done.stderr.startswith("warning: values of X (up to 1) are on another scale")

@@ -14,6 +14,7 @@ from lsdc.errors import HealthWarning, InputError
 from test_cli import inside, refused
 from test_tables import FRAME, KMEANS, RNG, read, said, written
 
+LONG = np.random.default_rng(1).normal(size=(30, 16))
 VECTORS = RNG.normal(size=(30, 4))
 
 
@@ -145,7 +146,7 @@ def test_texts_in_json_keep_their_labels_ids_and_other_fields(tmp_path):
 
 
 def test_vectors_beside_texts_are_taken_in_every_kind_of_file(tmp_path):
-    rows = [{"text": f"text {i}", "embedding": row.tolist()} for i, row in enumerate(VECTORS)]
+    rows = [{"text": f"text {i}", "embedding": row.tolist()} for i, row in enumerate(LONG)]
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     found = [
         read(tmp_path, lines, "x.jsonl"),
@@ -153,12 +154,20 @@ def test_vectors_beside_texts_are_taken_in_every_kind_of_file(tmp_path):
         open_data(str(written(tmp_path, pd.DataFrame(rows).to_dict("list")))),
     ]
     for data in found:
-        np.testing.assert_allclose(data.X, VECTORS)
+        np.testing.assert_allclose(data.X, LONG)
         assert said(data, "the vectors in embedding are clustered, not the texts in text")
     assert read(tmp_path, lines, "x.jsonl", column="text").X[5] == "text 5"
     rows[3]["embedding"] = None
     with pytest.raises(InputError, match="line 4, column 'embedding': no complete list of numbers"):
         read(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "x.jsonl")
+
+
+def test_short_lists_beside_texts_are_left_out(tmp_path):
+    lines = [{"text": f"rain and wind {i}", "spans": [i, i + 5]} for i in range(12)]
+    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    data = open_data(str(tmp_path / "x.jsonl"))
+    assert list(data.X) == [line["text"] for line in lines]
+    assert data.columns.unused == ("spans",)
 
 
 def test_a_title_above_the_header_is_pointed_out(tmp_path):
@@ -184,6 +193,27 @@ def test_a_column_of_vectors_is_an_array():
     column[107] = [1.0, 2.0]
     with pytest.raises(InputError, match=r"3 numbers in row 0, 2 in row 7"):
         KMeans(2).fit(column)
+
+
+@pytest.mark.parametrize("labels", [["a"], ["a", "b"], {"a": 1}, [0, 1, 0]])
+def test_several_labels_of_a_text_are_neither_labels_nor_vectors(tmp_path, labels):
+    """They ended in a traceback, and lists of numbers were clustered instead of the texts."""
+    rows = [{"text": f"rain {i}", "labels": ["c"] if i == 3 and labels == ["a", "b"] else labels} for i in range(5)]
+    data = read(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "x.jsonl")
+    assert list(data.X) == [row["text"] for row in rows]
+    assert data.y is None
+    assert said(data, "column labels holds more than one label for each sample: not used")
+
+
+def test_labels_beside_vectors_are_no_vectors(tmp_path):
+    frame = pd.DataFrame({"embedding": list(VECTORS), "label": [[0.0, 1.0]] * len(VECTORS)})
+    data = open_data(str(written(tmp_path, frame, "x.parquet")))
+    assert data.columns.features == ("embedding",)
+
+
+def test_an_empty_data_frame_is_said_to_be_empty():
+    with pytest.raises(InputError, match="0 sample"):
+        KMeans(2).fit(pd.DataFrame({"a": np.zeros(0, int)}))
 
 
 def test_pages_of_html_are_pointed_out(tmp_path):
@@ -220,6 +250,15 @@ def test_texts_without_a_known_word_are_pointed_out():
         model.fit([*texts, ""])
     with pytest.raises(InputError, match="X contains texts without words to tell them apart by"):
         model.fit(["the", "of"])
+
+
+def test_predict_says_that_new_texts_have_no_known_word(tmp_path):
+    (tmp_path / "x.txt").write_text("red apple\nblue car\ngreen apple\nfast car\n" * 5)
+    (tmp_path / "new.txt").write_text("ein Apfel\nein Auto\nred car\n")
+    assert inside("fit", "x.txt", *KMEANS, cwd=tmp_path).returncode == 0
+    done = inside("predict", "run", "new.txt", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.startswith("warning: 2 of 3 texts contain none of the 6 words that texts are compared by")
 
 
 def test_a_run_that_is_looked_at_from_elsewhere_says_where_its_data_is(tmp_path):

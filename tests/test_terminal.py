@@ -244,6 +244,14 @@ def test_a_signal_while_the_report_is_written_leaves_a_finished_run(tmp_path, mo
     assert inside("report", "run", cwd=tmp_path).returncode == 0
 
 
+def test_a_download_of_unknown_length_never_exceeds_its_bar():
+    bar = ReadingBar(Console(file=io.StringIO()))
+    for done in range(3):
+        bar("downloading a.gz, MB", done, done + 1)
+    task = bar.bars.tasks[0]
+    assert (task.completed, task.total) == (2, 3)
+
+
 @pytest.mark.parametrize(("what", "saved"), [("decoding", True), ("downloading a.gz, MB", False)])
 def test_ctrl_c_says_what_is_saved_of_what_was_read(what, saved):
     """Photos that were decoded are kept; half a download is not."""

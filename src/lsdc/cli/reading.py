@@ -47,7 +47,7 @@ class ReadingBar:
             self.began[what] = (now, done)
         start, before = self.began[what]
         rate = f"{(done - before) / max(now - start, 1e-3):,.0f}/s"
-        self.bars.update(self.tasks[what], completed=done, rate=rate)
+        self.bars.update(self.tasks[what], completed=done, total=total, rate=rate)  # a download may not know its end
         late = (
             now - start > REPORT_AFTER
             if done == total

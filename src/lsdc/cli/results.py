@@ -53,6 +53,7 @@ def predict(
         from lsdc.data.reading import from_config
         from lsdc.methods import load, read_config
         from lsdc.methods.assignment import best_two
+        from lsdc.methods.validation import warn_of_wordless
         from lsdc.runs.atomic import write_atomic
         from lsdc.runs.folder import Run
         from lsdc.runs.labels import labels_csv
@@ -68,6 +69,8 @@ def predict(
     try:
         with readable_warnings():
             p = model.predict_proba(dataset.X)
+            if model.words_:
+                warn_of_wordless(model.words_.transform(dataset.X))
     except InputError as error:
         raise about_data(error, data) from None
     if parallel.rank() > 0:

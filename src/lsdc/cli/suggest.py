@@ -55,6 +55,7 @@ def suggest_k(
     if found.sureness == "a guess":
         line(out, "            parts of the data disagree: try a few numbers close to it and compare the reports")
     words = [data, "--clusters", str(max(2, found.n_clusters)), *_repeated(options)]
+    words += ["--data-root", str(data_root)] if data_root else []
     line(out, f"next:       {' '.join(program())} fit {shlex.join(words)}")
 
 

@@ -27,9 +27,9 @@ def why_id(name: str, values: Any, named: bool = True) -> str | None:
     if (like or unnamed) and words and len(set(values)) == len(values):
         return why
     whole = whole_numbers(values, floats=bool(like))
-    if whole is None:
+    if not whole:
         return None
-    if len(set(whole)) < len(whole):
+    if not differ(whole):
         return "has no name and holds whole numbers, like an index" if unnamed else None
     if len(whole) > 2 and (step := _step(whole)):
         return "counts the rows" if step == 1 else f"counts the rows in steps of {step}"

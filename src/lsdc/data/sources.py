@@ -217,12 +217,13 @@ def range_warning(X: Any, spec: Spec) -> str:
     """A warning about new images whose values are on another scale than those the model was fitted on."""
     rows = np.unique(np.linspace(0, len(X) - 1, SOME_IMAGES).astype(int))  # the first ones may all be dark
     values = np.asarray(raw(X, rows), np.float64)
-    size = float(np.sqrt(np.square(values).mean())) / float(spec.scale)
-    if values.min() == values.max() or 1 / OTHER_SCALE < size < OTHER_SCALE:
+    scale, size = float(spec.scale), float(np.sqrt(np.square(values).mean()))
+    is_large = values.std() > OTHER_SCALE * scale  # not by size: temperatures of 300 vary by 5
+    if values.min() == values.max() or (size * OTHER_SCALE > scale and not is_large):
         return ""
     return (
         f"values of X (up to {values.max():g}) are on another scale than those the model was fitted on (which varied "
-        f"by about {float(spec.scale):.3g}), so the clusters mean nothing; scale X as before (0 to 1, or 0 to 255?)"
+        f"by about {scale:.3g}), so the clusters mean nothing; scale X as before (0 to 1, or 0 to 255?)"
     )
 
 

@@ -56,8 +56,7 @@ def as_dataset(table: Table, reading: Reading) -> Dataset:
     names = [name for name in table.columns if name not in reading.drop]
     if not table.places:
         raise InputError(f"{table.path}: has no rows")
-    taken = {*reading.columns, reading.column, reading.id_column}
-    label = _label([name for name in names if name not in taken]) if len(names) > 1 else None
+    label = label_column(table, reading)
     rest = [name for name in names if name != label]
     text = reading.column or (TEXT if TEXT in rest and not reading.columns else None)
     others = [name for name in rest if name not in (*reading.columns, text)]
@@ -97,9 +96,11 @@ def _texts(table: Table, name: str) -> list[str]:
     return ["" if value is None or value != value else str(value) for value in values]
 
 
-def _label(names: list[str]) -> str | None:
-    """The column that is for evaluation, by its name."""
-    spelt = {name.strip().lower(): name for name in reversed(names)}
+def label_column(table: Table, reading: Reading) -> str | None:
+    """The column that is for evaluation, by its name, unless it is the only one or asked for as something else."""
+    names = [name for name in table.columns if name not in reading.drop]
+    taken = {*reading.columns, reading.column, reading.id_column, *(names if len(names) == 1 else ())}
+    spelt = {name.strip().lower(): name for name in reversed(names) if name not in taken}
     return next((spelt[name] for name in LABELS if name in spelt), None)
 
 
@@ -112,6 +113,8 @@ def _dataset(
     said: list[str],
     made: Made | None = None,
 ) -> Dataset:
+    if label is not None and not _are_labels(table.columns[label]):
+        said, label = [*said, f"column {listed([label])} holds more than one label for each sample: not used"], None
     used = {*features, id_, label}
     unused = tuple(name for name in table.columns if name not in used)
     names = list(table.columns[id_]) if id_ is not None else None
@@ -133,6 +136,10 @@ def _short(name: str, values: Any) -> list[str] | None:
         return None
     words = ["" if value is None else str(value) for value in values]
     return words if max(map(len, words)) <= SHORT else None
+
+
+def _are_labels(values: Any) -> bool:
+    return getattr(values, "ndim", 1) == 1 and not any(isinstance(value, (list, dict)) for value in values)
 
 
 def _blank(values: Any) -> list[int]:
@@ -221,7 +228,7 @@ def _repeats(name: str, values: Any) -> bool:
 def _may_be_id(values: Any) -> bool:
     """Whether a column looks like numbers of things, such as phones or orders, but is not named like one."""
     whole = whole_numbers(values) if len(values) >= MANY_ROWS else None
-    return whole is not None and len(set(whole)) == len(whole)
+    return whole is not None and differ(whole)
 
 
 def _matrix(table: Table, features: tuple[str, ...], reading: Reading) -> Made:

@@ -7,27 +7,32 @@ from typing import Any
 import numpy as np
 
 from lsdc.data.reading import Reading, listed
-from lsdc.data.tables import TEXT, Table
+from lsdc.data.tables import TEXT, Table, label_column
 from lsdc.errors import InputError, Note
 
 FIRST = 20  # values that tell what a column holds
+LEAST_BESIDE_TEXTS = 16  # numbers: shorter lists beside texts are positions or tags, not embeddings
 
 
 def with_vectors(table: Table, reading: Reading) -> tuple[Table, Reading]:
     """Lists of numbers as matrices; one such column is taken as the features, unless something else is asked for."""
     wanted = [name for name in (*reading.columns, reading.column) if name is not None]
-    asked = wanted or [name for name in table.columns if name not in reading.drop]
+    others = {*reading.drop, label_column(table, reading)}
+    asked = wanted or [name for name in table.columns if name not in others]
     columns = {
         name: _matrix(table, name) if name in asked and _are_lists(values) else values
         for name, values in table.columns.items()
     }
     table = replace(table, columns=columns)
-    vectors = [name for name, values in columns.items() if getattr(values, "ndim", 1) == 2 and name not in reading.drop]
+    has_texts = TEXT in columns and TEXT not in reading.drop
+    least = LEAST_BESIDE_TEXTS if has_texts else 1
+    widths = {name: values.shape[1] for name, values in columns.items() if getattr(values, "ndim", 1) == 2}
+    vectors = [name for name, width in widths.items() if width >= least and name not in others]
     if not vectors or reading.columns or reading.column:
         return table, reading
     if len(vectors) > 1:
         raise InputError(f"{table.path}: {listed(vectors)} all hold vectors; choose one", "columns")
-    if TEXT in columns and TEXT not in reading.drop:
+    if has_texts:
         said = Note(f"the vectors in {listed(vectors)} are clustered, not the texts in {TEXT}", "column")
         table = replace(table, notes=(*table.notes, said))
     return table, replace(reading, columns=(vectors[0],))
