@@ -14,7 +14,6 @@ from lsdc.errors import HealthWarning, InputError
 from test_cli import inside, refused
 from test_tables import FRAME, KMEANS, RNG, read, said, written
 
-LONG = np.random.default_rng(1).normal(size=(30, 16))
 VECTORS = RNG.normal(size=(30, 4))
 
 
@@ -146,7 +145,7 @@ def test_texts_in_json_keep_their_labels_ids_and_other_fields(tmp_path):
 
 
 def test_vectors_beside_texts_are_taken_in_every_kind_of_file(tmp_path):
-    rows = [{"text": f"text {i}", "embedding": row.tolist()} for i, row in enumerate(LONG)]
+    rows = [{"text": f"text {i}", "embedding": row.tolist()} for i, row in enumerate(VECTORS)]
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     found = [
         read(tmp_path, lines, "x.jsonl"),
@@ -154,7 +153,7 @@ def test_vectors_beside_texts_are_taken_in_every_kind_of_file(tmp_path):
         open_data(str(written(tmp_path, pd.DataFrame(rows).to_dict("list")))),
     ]
     for data in found:
-        np.testing.assert_allclose(data.X, LONG)
+        np.testing.assert_allclose(data.X, VECTORS)
         assert said(data, "the vectors in embedding are clustered, not the texts in text")
     assert read(tmp_path, lines, "x.jsonl", column="text").X[5] == "text 5"
     rows[3]["embedding"] = None

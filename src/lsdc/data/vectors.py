@@ -11,7 +11,8 @@ from lsdc.data.tables import TEXT, Table, label_column
 from lsdc.errors import InputError, Note
 
 FIRST = 20  # values that tell what a column holds
-LEAST_BESIDE_TEXTS = 16  # numbers: shorter lists beside texts are positions or tags, not embeddings
+LEAST_BESIDE_TEXTS = 16  # numbers: shorter lists beside texts are positions or tags, unless their name says otherwise
+NAMED = ("emb", "vec", "feat")
 
 
 def with_vectors(table: Table, reading: Reading) -> tuple[Table, Reading]:
@@ -25,9 +26,8 @@ def with_vectors(table: Table, reading: Reading) -> tuple[Table, Reading]:
     }
     table = replace(table, columns=columns)
     has_texts = TEXT in columns and TEXT not in reading.drop
-    least = LEAST_BESIDE_TEXTS if has_texts else 1
-    widths = {name: values.shape[1] for name, values in columns.items() if getattr(values, "ndim", 1) == 2}
-    vectors = [name for name, width in widths.items() if width >= least and name not in others]
+    matrices = [name for name, values in columns.items() if getattr(values, "ndim", 1) == 2 and name not in others]
+    vectors = [name for name in matrices if not has_texts or _are_embeddings(name, columns[name])]
     if not vectors or reading.columns or reading.column:
         return table, reading
     if len(vectors) > 1:
@@ -36,6 +36,11 @@ def with_vectors(table: Table, reading: Reading) -> tuple[Table, Reading]:
         said = Note(f"the vectors in {listed(vectors)} are clustered, not the texts in {TEXT}", "column")
         table = replace(table, notes=(*table.notes, said))
     return table, replace(reading, columns=(vectors[0],))
+
+
+def _are_embeddings(name: str, values: Any) -> bool:
+    """Whether vectors beside texts stand for these, and are not positions or tags."""
+    return values.shape[1] >= LEAST_BESIDE_TEXTS or any(part in name.lower() for part in NAMED)
 
 
 def _are_lists(values: Any) -> bool:
