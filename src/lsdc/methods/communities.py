@@ -14,6 +14,8 @@ from lsdc.functional import nearest
 
 Labels = NDArray[np.int64]
 NEIGHBOURS = 15  # with 10, digits written in two styles fall apart: digits have 13 communities, not 11
+PER_NEIGHBOUR, FEWEST = 20, 5  # samples for each of them, and how many there are at least
+LEAST_CUT = 8  # nodes of a community through which a cut says something
 SMALLEST = 0.01  # of the samples: smaller communities join the one they have most links with
 FEW_DIMENSIONS = 4.0
 # two communities are one if the cut between them is wider than this share of a cut through one of them
@@ -22,13 +24,18 @@ DENSE = 100  # nodes up to which all eigenvectors are found at once
 STEPS = 200  # of a walk, where Lanczos does not find its slowest mode in time: long thin shapes
 
 
-def neighbour_graph(f: NDArray[np.float32], k: int = NEIGHBOURS) -> tuple[Any, float]:
-    """The symmetric graph of the ``k`` nearest (mutual links weigh 1, others 1/2), and its intrinsic dimension.
+def n_neighbours(n: int) -> int:
+    """How many neighbours tell clusters apart: 15, and fewer among few samples, whose clusters may be smaller."""
+    return min(NEIGHBOURS, max(FEWEST, n // PER_NEIGHBOUR), n - 1)
+
+
+def neighbour_graph(f: NDArray[np.float32], k: int | None = None) -> tuple[Any, float]:
+    """The symmetric graph of the k nearest (mutual links weigh 1, others 1/2), and its intrinsic dimension.
 
     The dimension follows from how distances to neighbours grow (Levina and Bickel's maximum likelihood), by the median
     of the samples: a mean is lost to a few copies, whose distances are zero.
     """
-    n, k = len(f), min(k, len(f) - 1)
+    n, k = len(f), k or n_neighbours(len(f))
     found = nearest(torch.from_numpy(np.ascontiguousarray(f)), k, "l2")
     links = (np.full(n * k, 0.5), (np.repeat(np.arange(n), k), found.indices.numpy().ravel()))
     directed = sp.csr_matrix(links, (n, n))
@@ -111,12 +118,12 @@ def width_of_cut(across: Any, first: Any, second: Any) -> Any:
 
 def narrowest(A: Any) -> float:
     """The width of the narrowest cut through a graph that leaves a fifth of the nodes on either side."""
-    if A.shape[0] >= NEIGHBOURS:
+    if A.shape[0] >= LEAST_CUT:
         part = connected_components(A)[1]
         inside = part == np.bincount(part).argmax()
         A = A[inside][:, inside]
     n = A.shape[0]
-    if n < NEIGHBOURS:
+    if n < LEAST_CUT:
         return 1.0  # too small to cut
     order = np.argsort(slowest_mode(A), kind="stable")
     place = np.empty(n, np.int64)
@@ -170,7 +177,7 @@ class Merging:
 
     def _absorb_small(self) -> None:
         """Merge communities too small to be clusters into others; those without links stay outside."""
-        least = max(NEIGHBOURS, SMALLEST * len(self.labels))
+        least = max(n_neighbours(len(self.labels)), SMALLEST * len(self.labels))
         sizes = np.bincount(self.labels, minlength=len(self.links))
         while small := [c for c in self.alive if sizes[c] < least]:
             c = min(small, key=lambda one: (sizes[one], one))
