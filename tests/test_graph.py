@@ -297,7 +297,7 @@ def test_images_have_the_graph_and_the_network_of_their_own():
     images = images_of_strokes()[0]
     settings = lambda **params: LSDC(3, **params).resolved((1, 12, 12), len(images))  # noqa: E731
     default = settings()
-    assert [default[name] for name in ("neighbours", "k", "walk", "n_init")] == ["graph", 10, 3, 20]
+    assert [default[name] for name in ("neighbours", "k", "walk", "n_init")] == ["graph", len(images) // 12, 3, 20]
     assert settings(backbone="vgg6", pretext="none")["neighbours"] == "graph"
     assert settings(backbone="vgg6", pretext="none")["backbone"] == "vgg6"
     assert settings(similarity="knn")["neighbours"] == "batch"
