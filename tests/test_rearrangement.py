@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from lsdc.functional import graph_information, nearest, rearranged
-from lsdc.functional.rearrangement import halves, worth
+from lsdc.functional.graph import joint_information
+from lsdc.functional.rearrangement import halves
 from lsdc.metrics import clustering_accuracy
 
 
@@ -55,7 +56,7 @@ def test_a_cluster_of_two_groups_is_cut_between_them(groups):
     assert half[0] != half[-1]
 
 
-def test_worth_by_hand():
+def test_information_less_its_price_by_hand():
     joint = torch.tensor([[0.5, 0.0], [0.0, 0.5]], dtype=torch.double)  # walks stay: one bit is known of the other end
-    assert worth(joint, 0.0).item() == pytest.approx(0.6931471806)
-    assert worth(joint, 0.5).item() == pytest.approx(0.6931471806 / 2)
+    assert joint_information(joint, 0.0).item() == pytest.approx(0.6931471806)
+    assert joint_information(joint, 0.5).item() == pytest.approx(0.6931471806 / 2)

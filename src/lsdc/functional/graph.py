@@ -52,7 +52,11 @@ def graph_information(neighbours: Tensor, labels: Tensor, n_clusters: int, steps
 
     How well clusters explain the graph: high if walks stay in their cluster and there are many clusters to stay in.
     """
-    joint = walk_joint(neighbours, labels, n_clusters, steps)
+    return joint_information(walk_joint(neighbours, labels, n_clusters, steps))
+
+
+def joint_information(joint: Tensor, price: float = 0.0) -> Tensor:
+    """The mutual information of two clusters by how often they occur together (K, K), less ``price`` of the entropy."""
     of_one: Tensor = torch.special.entr(joint.sum(1)).sum()
     of_two: Tensor = torch.special.entr(joint).sum()
-    return 2 * of_one - of_two
+    return (2 - price) * of_one - of_two

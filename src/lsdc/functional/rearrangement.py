@@ -5,7 +5,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from lsdc.functional.graph import walk_joint
+from lsdc.functional.graph import joint_information, walk_joint
 
 MODE_STEPS = 150  # of the power iteration that looks for the slowest mode of walks within a cluster
 TRIED = 10  # pairs to join, and clusters to divide, the most promising of each
@@ -33,13 +33,6 @@ def halves(neighbours: Tensor, labels: Tensor, n_clusters: int) -> Tensor:
     return x > (by_cluster(degree * x) / volume)[labels]
 
 
-def worth(joint: Tensor, price: float) -> Tensor:
-    """How well clusters explain the graph, by their shares at both ends of a walk (K, K); ``price`` is of entropy."""
-    of_one: Tensor = torch.special.entr(joint.sum(1)).sum()
-    of_two: Tensor = torch.special.entr(joint).sum()
-    return (2 - price) * of_one - of_two
-
-
 @torch.no_grad()
 def rearranged(neighbours: Tensor, labels: Tensor, n_clusters: int, steps: int, price: float) -> Tensor:
     """Clusters (n,) that explain the graph better, as long as joining two and dividing a third one does so."""
@@ -62,7 +55,7 @@ def _best_move(joint: Tensor, n_clusters: int, price: float) -> tuple[tuple[int,
 
     def explained(places: Tensor, count: int) -> Tensor:
         group = torch.nn.functional.one_hot(places, count).double()
-        return worth(group.T @ joint @ group, price)
+        return joint_information(group.T @ joint @ group, price)
 
     whole = torch.nn.functional.one_hot(place, n_clusters).double()
     together = whole.T @ joint @ whole
@@ -84,4 +77,4 @@ def _best_move(joint: Tensor, n_clusters: int, price: float) -> tuple[tuple[int,
         places[2 * c + 1] = b
         if (value := float(explained(places, n_clusters))) > found:
             best, found = (c, a, b), value
-    return best, found - float(worth(together, price))
+    return best, found - float(joint_information(together, price))

@@ -28,14 +28,11 @@ NEIGHBOURS = 10  # of a sample in the graph, if clusters are large enough
 SAMPLES = 20_000  # among which a graph is made: classifiers need no more, and any data takes the same time
 MOMENTUM = 0.9  # of the mean prediction
 KMEANS_SAMPLES = 5_000
-PRICE = (
-    0.2  # of a nat of entropy when classifiers are compared: for nothing, halves of a large cluster beat a small one
-)
+# of a nat of entropy when classifiers are compared: for nothing, halves of a large cluster beat a small one
+PRICE = 0.2
 CLASSIFIERS = Plan(epochs=20, batch_size=512, optimizer="adam", lr=3e-2, weight_decay=0.0, schedule="cosine")
-SHORT_WALK, LONG_WALK = (
-    3,
-    50,
-)  # steps over which classifiers are compared; of few numbers, a cut through a group costs few
+# steps over which classifiers are compared; of few numbers, a cut through a group costs few links
+SHORT_WALK, LONG_WALK = 3, 50
 NEARLY = 0.95  # of the best explanation: sizes are taken to be even where the data does not object
 LATER = 10**9  # nothing is warned of in the first half: what starts lack is still to come
 REMEDIES = {"collapsed": "a larger n_init, or neighbours='batch'", "dead": "a larger n_init, or another random_state"}
@@ -175,9 +172,8 @@ class ClassifierTraining:
         chosen = {"information": self.fixed.choose(self.classifiers, self.fixed.steps)} if is_last else {}
         found = {**self.assigned(), **chosen}
         epochs = LATER if self.name.startswith(("starts", "choice")) else self.plan.epochs
-        return found | examine(
-            {**record, **found}, [], epochs, REMEDIES
-        )  # before the end it is not known which to keep
+        # before the end it is not known which to keep
+        return found | examine({**record, **found}, [], epochs, REMEDIES)
 
     @torch.no_grad()
     def assigned(self) -> Record:

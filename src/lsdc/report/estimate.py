@@ -3,10 +3,12 @@
 import time
 from typing import Any
 
+from lsdc.methods.graph import CLASSIFIERS, pairs_of_an_epoch
+from lsdc.methods.graph_network import NETWORK_STEPS
 from lsdc.nn.network import FITTED
 from lsdc.training.loop import Progress
 
-CLASSIFIERS = 0.3  # a step of classifiers on features, relative to a step of a network on a batch
+CLASSIFIER_STEP = 0.3  # a step of classifiers on features, relative to a step of a network on a batch
 VIEWS = 3.0  # a step of LSD-C within batches, which sees each sample three times
 
 
@@ -19,13 +21,13 @@ def planned(settings: dict[str, Any], n: int) -> dict[str, float]:
     if settings.get("pretext") == "none":
         work = {}
     if graph and settings["backbone"] in FITTED:
-        return {"starts": CLASSIFIERS * plan["epochs"], "clustering": CLASSIFIERS / 2 * plan["epochs"]}
+        return {"starts": CLASSIFIER_STEP * plan["epochs"], "clustering": CLASSIFIER_STEP / 2 * plan["epochs"]}
     if graph:
-        steps = CLASSIFIERS * 20 * max(10_240, min(n, 20_000)) // 512
+        steps = CLASSIFIER_STEP * CLASSIFIERS.epochs * pairs_of_an_epoch(n) // CLASSIFIERS.batch_size
         return {
             **work,
             "starts": steps,
-            "clustering": 150 * plan["epochs"],
+            "clustering": NETWORK_STEPS * plan["epochs"],
             "choice": steps,
             "agreement": steps / 2,
         }
