@@ -1,11 +1,9 @@
 """The web API behind the page (``/openapi.json``, with ``/docs`` for people)."""
 
 import json
-import struct
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
@@ -17,10 +15,10 @@ from lsdc.explore import export, features
 from lsdc.explore.edits import OUTLIER, Cluster, Merge, Move, Name, Outlier, Redo, Undo
 from lsdc.explore.samples import LONGEST_TEXT
 from lsdc.explore.session import Session, Stale
+from lsdc.explore.view import packed_labels, packed_places, state_of, tile
 
 STATIC = Path(__file__).parent / "static"
 PAGE = 60
-TYPICAL = 8  # samples shown per cluster
 
 
 class SplitRequest(BaseModel):
@@ -60,7 +58,8 @@ def build(session: Session) -> FastAPI:
         default_response_class=AsciiJSON,
     )
     _page_routes(app)
-    _read_routes(app, session)
+    _cluster_routes(app, session)
+    _sample_routes(app, session)
     _edit_routes(app, session)
     return app
 
@@ -85,27 +84,13 @@ def _page_routes(app: FastAPI) -> None:
     app.mount("/static", StaticFiles(directory=STATIC), "static")
 
 
-def _read_routes(app: FastAPI, session: Session) -> None:
+def _sample_routes(app: FastAPI, session: Session) -> None:
     samples, n = session.samples, len(session.samples.ids)
 
     def known(i: int) -> int:
         if i >= n:
             raise HTTPException(404, f"there is no sample {i}; the run has {n}")
         return i
-
-    def tile(i: int) -> dict[str, Any]:
-        return {
-            "i": i,
-            "id": samples.ids[i],
-            "cluster": int(session.state.labels[i]),
-            "confidence": round(float(session.confidence[i]), 4),
-            "text": samples.text(i),
-        }
-
-    @app.get("/api/state")
-    def state() -> AsciiJSON:
-        """The current clusters: sizes, names, typical samples; what can be undone; what is still being computed."""
-        return AsciiJSON(state_of(session))
 
     @app.get("/api/samples")
     def listed(
@@ -119,14 +104,14 @@ def _read_routes(app: FastAPI, session: Session) -> None:
     ) -> AsciiJSON:
         """Samples, a page at a time."""
         rows = session.chosen(cluster, low, high, q, order == "doubtful")
-        page = [tile(i) for i in rows[offset : offset + limit].tolist()]
+        page = [tile(session, i) for i in rows[offset : offset + limit].tolist()]
         return AsciiJSON({"total": len(rows), "items": page})
 
     @app.get("/api/samples/{i}")
     def sample(i: SampleIndex) -> AsciiJSON:
         """Everything known about a sample."""
         more = {"text": samples.text(known(i), LONGEST_TEXT), "values": samples.values(i)}
-        return AsciiJSON(tile(i) | more)
+        return AsciiJSON(tile(session, i) | more)
 
     @app.get("/api/samples/{i}/neighbours")
     def neighbours(i: SampleIndex, k: Annotated[int, Query(ge=1, le=100)] = 18) -> AsciiJSON:
@@ -135,12 +120,7 @@ def _read_routes(app: FastAPI, session: Session) -> None:
         if session.laid_out is None:
             return AsciiJSON({"items": [], "message": session.map.why or "still being computed"})
         near = features.neighbours(session.laid_out.features, i, k)
-        return AsciiJSON({"items": [tile(j) for j in near.tolist()], "message": ""})
-
-    @app.get("/api/clusters/{cluster}/near")
-    def near(cluster: Cluster) -> AsciiJSON:
-        """The other clusters, most similar first; empty until there are features."""
-        return AsciiJSON({"clusters": session.near(cluster)})
+        return AsciiJSON({"items": [tile(session, j) for j in near.tolist()], "message": ""})
 
     @app.get("/api/samples/{i}/image", response_class=Response)
     def image(i: SampleIndex, size: Literal["small", "large"] = "small") -> Response:
@@ -151,58 +131,29 @@ def _read_routes(app: FastAPI, session: Session) -> None:
         kind = "image/jpeg" if content[:2] == b"\xff\xd8" else "image/png"
         return Response(content, media_type=kind, headers={"Cache-Control": "private, max-age=600"})
 
+
+def _cluster_routes(app: FastAPI, session: Session) -> None:
+    @app.get("/api/state")
+    def state() -> AsciiJSON:
+        """The current clusters: sizes, names, typical samples; what can be undone; what is still being computed."""
+        return AsciiJSON(state_of(session))
+
+    @app.get("/api/clusters/{cluster}/near")
+    def near(cluster: Cluster) -> AsciiJSON:
+        """The other clusters, most similar first; empty until there are features."""
+        return AsciiJSON({"clusters": session.near(cluster)})
+
     @app.get("/api/map", response_class=Response)
     def places() -> Response:
         """The positions of all samples on the map: x and y from 0 to 65,535, as little-endian 16-bit integers."""
         if session.laid_out is None:
             raise HTTPException(404, session.map.why or "the map is not ready yet")
-        content = (session.laid_out.places * 65535).astype("<u2").tobytes()
-        return Response(content, media_type="application/octet-stream")
+        return Response(packed_places(session.laid_out.places), media_type="application/octet-stream")
 
     @app.get("/api/labels", response_class=Response)
     def labels() -> Response:
         """The version (32 bits), then cluster (32 bits) and confidence (8 bits) of all samples; little-endian."""
-        version, history = session.now
-        sure = np.round(session.confidence * 255).astype("u1").tobytes()
-        content = struct.pack("<i", version) + history.state.labels.astype("<i4").tobytes() + sure
-        return Response(content, media_type="application/octet-stream")
-
-
-def state_of(session: Session) -> dict[str, Any]:
-    """The state as the page shows it."""
-    version, history = session.now
-    state, confidence = history.state, session.confidence
-    ordered = session.typical[np.argsort(state.labels[session.typical], kind="stable")]
-    ends = np.searchsorted(state.labels[ordered], [*state.clusters, *(c + 1 for c in state.clusters)])
-    clusters = []
-    for place, cluster in enumerate(state.clusters):
-        rows = ordered[ends[place] : ends[place + len(state.clusters)]]
-        sure = float(confidence[rows].mean()) if len(rows) else None
-        clusters.append(
-            {
-                "cluster": cluster,
-                "name": state.names.get(cluster, ""),
-                "size": len(rows),
-                "confidence": sure,
-                "typical": [
-                    {"i": i, "id": session.samples.ids[i], "text": session.samples.text(i, 120)}
-                    for i in rows[:TYPICAL].tolist()
-                ],
-            }
-        )
-    return {
-        "version": version,
-        "title": Path(session.config["data"].get("source") or session.run.path).name,
-        "run": str(session.run.path),
-        "n": len(state.labels),
-        "kind": session.samples.kind,
-        "clusters": clusters,
-        "outliers": int((state.labels == OUTLIER).sum()),
-        "undo": history.done[-1].in_words if history.done else None,
-        "redo": history.undone[-1].in_words if history.undone else None,
-        "data": {"is": session.data.is_, "why": session.data.why},
-        "map": {"is": session.map.is_, "why": session.map.why},
-    }
+        return Response(packed_labels(session), media_type="application/octet-stream")
 
 
 def _edit_routes(app: FastAPI, session: Session) -> None:

@@ -31,7 +31,7 @@ class Stale(InputError):
 class Status:
     """The progress of something slow: "working", "ready", or "missing" with the reason."""
 
-    is_: str = "working"
+    phase: str = "working"
     why: str = ""
 
 
