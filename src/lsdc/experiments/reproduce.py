@@ -14,7 +14,7 @@ from lsdc.experiments.job import Job, Source, inputs_of
 from lsdc.experiments.paper import TABLES, VARIANTS, belongs, changes, check_datasets, columns, published
 from lsdc.experiments.recipes import SCALES, ablation, merged, recipe
 from lsdc.experiments.table import SCORED, Row, noted, summarise, write
-from lsdc.methods.lsdc import IN_BATCH
+from lsdc.methods.lsdc_settings import IN_BATCH
 
 DataFacts = Mapping[str, dict[str, Any]]  # what is known of each data set (``results.data_facts``)
 COLUMNS = ("data", *SCORED, "published")

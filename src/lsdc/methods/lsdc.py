@@ -2,16 +2,14 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
-from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor, nn
 
 from lsdc.data.augment import Views
 from lsdc.data.sampler import Batch
 from lsdc.data.sources import Data
-from lsdc.errors import InputError
 from lsdc.functional import (
     COMPOSITIONS,
     SCORES,
@@ -26,72 +24,24 @@ from lsdc.functional import (
     positive_weight,
     rampup,
 )
-from lsdc.methods import deep
-from lsdc.methods.deep import UNFIT, DeepEstimator, DeepObjective, assigned, is_auto
-from lsdc.methods.graph import fit_fixed, graph_neighbours, pairs_of_an_epoch
+from lsdc.methods.deep import UNFIT, DeepEstimator, DeepObjective, assigned
+from lsdc.methods.graph import fit_fixed, pairs_of_an_epoch
 from lsdc.methods.graph_network import fit_images, network_epochs
+from lsdc.methods.lsdc_settings import Settings, completed, defaults
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.heads import HEADS
 from lsdc.nn.memory import Memory
 from lsdc.nn.network import BACKBONES, FITTED, Network
 from lsdc.nn.norm import frozen_statistics
-from lsdc.nn.projection import FEW_FEATURES, N_DIRECTIONS
 from lsdc.parallel import gather, own
 from lsdc.training.health import Record, examine
 from lsdc.training.loop import Context
 
 SHARES = (0.2, 0.8)  # an automatic k, as a share of N/K, for young and for mature clusters (decision 3)
-DOCUMENT_WIDTH = 2  # directions of documents for each cluster: topics have few, embeddings many (decision 70)
-N_INIT = 20  # classifiers side by side, fewer for more than a hundred clusters
-STEPS = {("batch", "image"): 500, ("batch", "vector"): 200, ("graph", "vector"): 300}  # ten epochs at least
-PRETEXT_STEPS = {"image": 700, "vector": 300}
-BATCH_SIZE = {("batch", "vector"): 256, ("batch", "image"): 256, ("graph", "vector"): 512, ("graph", "image"): 128}
-LR = {("batch", "vector"): 1e-3, ("batch", "image"): 1e-3, ("graph", "vector"): 3e-2, ("graph", "image"): 1e-3}
 REMEDIES = {
     "collapsed": "a smaller lr or weight_decay, a larger balance, or another pretext",
     "dead": "a larger balance, neighbours (the setting k) nearer to pool / n_clusters, or another random_state",
 }
-# whoever changes one of these asks for labels made within a batch, as in the paper ...
-IN_BATCH: dict[str, Any] = {
-    **dict.fromkeys(("similarity", "space", "composition", "rampup", "balance", "head"), "auto"),
-    **{"tau": None, "temperature": 1.0, "pool": 1024, "consistency": 5.0, "weighted": True},
-}
-# ... and where samples are vectors or colour images, one of these asks for a network (that of the paper for vectors)
-OF_NETWORK: dict[str, Any] = {
-    **dict.fromkeys(("backbone", "width", "n_frozen", "pretext", "augment"), "auto"),
-    "pretext_plan": None,
-}
-
-
-class Settings(deep.Settings):
-    """Everything that decides a fit of LSD-C."""
-
-    neighbours: Literal["graph", "batch"]
-    k: PositiveInt | None
-    walk: PositiveInt = Field(3, le=1000)
-    similarity: str
-    tau: float | None
-    temperature: float = Field(gt=0, le=1e6)
-    space: Literal["features", "predictions"]
-    pool: int = Field(ge=0, le=2**20)
-    composition: str
-    consistency: float = Field(ge=0, le=1e6)
-    rampup: float = Field(ge=0, le=1e9)
-    weighted: bool
-    balance: float = Field(ge=0, le=1e6)
-    head: str
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_groups(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Files of format 1 hold groups of settings."""
-        names = ("labelling", "architecture", "graph")
-        labelling, architecture, graph = (values.get(name) for name in names)
-        if not (isinstance(labelling, dict) and isinstance(architecture, dict) and isinstance(graph, dict | None)):
-            return values
-        rest = {name: value for name, value in values.items() if name not in names}
-        source = {"neighbours": "graph", **graph} if graph else {"neighbours": "batch", "n_init": 1}
-        return {**rest, **labelling, **architecture, **source}
 
 
 class LSDCLoss(DeepObjective):
@@ -271,7 +221,10 @@ class LSDC(DeepEstimator):
     objective = LSDCLoss
     parts: ClassVar = {
         **DeepEstimator.parts,
-        **{"backbone": BACKBONES, "head": HEADS, "similarity": SIMILARITIES, "composition": COMPOSITIONS},
+        "backbone": BACKBONES,
+        "head": HEADS,
+        "similarity": SIMILARITIES,
+        "composition": COMPOSITIONS,
     }
     unfit: ClassVar = {**UNFIT, "images": ("mlp", "mlp-norm", "coder", *UNFIT["images"])}  # it flattens no images
 
@@ -346,69 +299,8 @@ class LSDC(DeepEstimator):
 
     # ---- settings -----------------------------------------------------------------------------------------
 
-    def _source(self, shape: tuple[int, ...], sparse: bool) -> str:
-        """Whether pairs come from the "graph" or the "batch": what suits the data, if no parameter says otherwise."""
-        given = self.neighbours
-        if not (isinstance(given, str) and given in ("auto", "graph", "batch")):
-            raise InputError(f"neighbours must be 'auto', 'graph' or 'batch', got {given!r}")
-        is_image = len(shape) == 3
-        excluded = IN_BATCH if is_image else {**IN_BATCH, **OF_NETWORK}
-        changed = self._changed(excluded)
-        if given == "graph" and changed:
-            raise InputError(f"{changed[0]} has no part in neighbours='graph'; leave one of them out")
-        return "graph" if given == "graph" or (given == "auto" and not changed) else "batch"
-
     def _defaults(self, shape: tuple[int, ...], sparse: bool) -> dict[str, Any]:
-        """What suits the data (measured: see docs/decisions.md)."""
-        source, is_image = self._source(shape, sparse), len(shape) == 3
-        kind = "image" if is_image and not (source == "graph" and self._takes_patches(shape)) else "vector"
-        easy = not is_image and shape[0] < FEW_FEATURES
-        documents = sparse and not easy
-        found: dict[str, Any] = {
-            "neighbours": source,
-            "k": None,
-            "similarity": "knn",
-            "space": "features",
-            "balance": 0.0 if documents else 2.0,
-            "head": "linear" if is_image else "normed",
-            "n_frozen": 0,
-            "pretext": "none" if easy else "autoencoder",
-            "pretext_steps": PRETEXT_STEPS[kind],
-            "composition": "none" if easy else "mixup",
-            "rampup": 0.0,  # half of the epochs, once these are known
-            "batch_size": BATCH_SIZE[source, kind],
-            "lr": LR[source, kind],
-            "steps": STEPS.get((source, kind)),
-            "least": 10,
-        }
-        return found | self._graph_defaults(shape, documents) if source == "graph" else found
-
-    def _takes_patches(self, shape: tuple[int, ...]) -> bool:
-        """Whether images are seen as patches: those in colour, if no parameter of a network is changed."""
-        if self._changed(OF_NETWORK):
-            return isinstance(self.backbone, str) and self.backbone == "patches"
-        return len(shape) == 3 and shape[0] > 1
-
-    def _changed(self, defaults: dict[str, Any]) -> list[str]:
-        """Those of some parameters that are not at their defaults."""
-        params = self.get_params()
-        return [name for name, value in defaults.items() if params[name] is not value and params[name] != value]
-
-    def _graph_defaults(self, shape: tuple[int, ...], documents: bool) -> dict[str, Any]:
-        n_init = max(1, min(N_INIT, 100 * N_INIT // max(self.n_clusters, 1)))
-        found = {"n_init": n_init, "composition": "none", "pretext_least": 1, "pretext_batch": 256}
-        is_image = len(shape) == 3
-        if is_image and not self._takes_patches(shape):
-            return {**found, "head": "normed"}
-        return {
-            **found,
-            "backbone": "topics" if documents else "patches" if is_image else "projection",
-            "width": min(16.0, DOCUMENT_WIDTH * self.n_clusters / N_DIRECTIONS) if documents else 1.0,
-            "head": "linear",
-            "n_frozen": 2 if is_image else 1,  # all there is
-            "augment": "none",
-            "pretext": "none",
-        }
+        return defaults(self.get_params(), shape, sparse)
 
     def _epochs(self, n: int, batch_size: int, values: dict[str, Any]) -> int:
         if values["steps"] is None:
@@ -416,22 +308,7 @@ class LSDC(DeepEstimator):
         return super()._epochs(pairs_of_an_epoch(n) if values["neighbours"] == "graph" else n, batch_size, values)
 
     def _resolve(self, shape: tuple[int, ...], n: int, sparse: bool = False) -> Settings:
-        settings: Settings = super()._resolve(shape, n, sparse)
-        if is_auto(self.rampup):
-            settings = settings.model_copy(update={"rampup": settings.plan.epochs / 2})
-        on_graph = settings.neighbours == "graph"
-        if on_graph and is_auto(self.k):
-            settings = settings.model_copy(update={"k": graph_neighbours(n, settings.n_clusters)})
-        if on_graph and settings.backbone in FITTED and settings.pretext != "none":
-            raise InputError(f"backbone {settings.backbone!r} is fitted, not trained: leave pretext out")
-        if not on_graph and settings.backbone in FITTED:
-            raise InputError(f"backbone {settings.backbone!r} is that of neighbours='graph'; ask for that instead")
-        most = n if on_graph else min(n, settings.plan.batch_size)
-        k = None if on_graph and is_auto(self.k) else settings.k  # then the graph has as many as there are
-        if k is not None and k >= most and not callable(self.similarity):
-            where = "the" if on_graph else "the batch of"
-            raise InputError(f"k={k} must be smaller than {where} {most} samples")
-        return settings
+        return completed(super()._resolve(shape, n, sparse), self.get_params(), n)
 
     # ---- stages -------------------------------------------------------------------------------------------
 
