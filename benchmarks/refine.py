@@ -17,7 +17,7 @@ from lsdc import LSDC, load
 from lsdc.data.files import open_data
 from lsdc.explore.edits import Move, Name, initial, replayed
 from lsdc.explore.refine import EPOCHS, corrections, refined
-from lsdc.training.loop import Context
+from lsdc.training.context import Context
 
 
 def truth(labels, y):

@@ -21,7 +21,8 @@ from lsdc.functional import nearest
 from lsdc.methods.graph import CLASSIFIERS, ClassifierTraining, Fixed, starts
 from lsdc.methods.graph_network import Encoder, NetworkTraining
 from lsdc.nn.classifiers import Classifiers
-from lsdc.training.loop import Context, Stage
+from lsdc.training.context import Context
+from lsdc.training.loop import Stage
 
 CASES = {
     "ResNet-18, paper": ((3, 32, 32), PAPER["cifar10"], 2),

@@ -21,7 +21,8 @@ from lsdc.methods.lsdc import LSDCLoss
 from lsdc.nn.classifiers import Classifiers
 from lsdc.nn.network import BACKBONES, seeded
 from lsdc.pretext import PRETEXTS
-from lsdc.training.loop import Context, Stage
+from lsdc.training.context import Context
+from lsdc.training.loop import Stage
 from lsdc.training.plan import Plan
 from victims import FORKSERVER
 

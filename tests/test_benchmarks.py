@@ -17,7 +17,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from lsdc.data import benchmarks, datasets
-from lsdc.data.benchmarks import CIFAR10, CIFAR10_PYTHON, CIFAR100, CIFAR100_PYTHON, MNIST, STL10
+from lsdc.data.official import CIFAR10, CIFAR10_PYTHON, CIFAR100, CIFAR100_PYTHON, MNIST, STL10
 from lsdc.errors import InputError
 
 REAL = Path(os.environ.get("LSDC_DATA") or "/nowhere")

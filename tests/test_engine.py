@@ -9,7 +9,7 @@ import pytest
 from lsdc.experiments.compare import job
 from lsdc.experiments.engine import Place, _reporter, run_table
 from lsdc.experiments.job import Source
-from lsdc.training.loop import Progress
+from lsdc.training.context import Progress
 
 STEPS = [
     Progress("pretext", 1, 2, 1, 2),

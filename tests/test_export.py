@@ -17,7 +17,7 @@ from lsdc.methods.assignment import best_two
 from lsdc.methods.onnx import export_onnx
 from lsdc.report.estimate import Clock, planned
 from lsdc.report.terminal import Live
-from lsdc.training.loop import Progress
+from lsdc.training.context import Progress
 from test_cli import inside, refused
 
 NAMES = ["a.png", "b/a.png", "b__a.png", "it's, odd;$(x).png"]

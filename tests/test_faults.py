@@ -19,8 +19,9 @@ from lsdc import LSDC
 from lsdc.errors import Diverged, HealthWarning, InputError
 from lsdc.runs.checkpoint import Checkpoint
 from lsdc.runs.folder import Run
+from lsdc.training.context import Context
 from lsdc.training.health import examine
-from lsdc.training.loop import Context, train
+from lsdc.training.loop import train
 from lsdc.training.plan import Plan
 from victims import attempt, left
 

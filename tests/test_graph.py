@@ -21,7 +21,7 @@ from lsdc.methods.lsdc import Settings
 from lsdc.metrics import clustering_accuracy
 from lsdc.nn.classifiers import Classifiers, principal_axes
 from lsdc.nn.projection import Directions, Topics
-from lsdc.training.loop import Context, Progress
+from lsdc.training.context import Context, Progress
 
 QUICK = {"epochs": 3, "n_init": 3}
 STAGES = ["clustering", "choice", "agreement"]

@@ -10,6 +10,7 @@ from lsdc.data.augment import AUGMENTATIONS
 from lsdc.data.sampler import Batch
 from lsdc.functional import COMPOSITIONS
 from lsdc.methods.deep import DeepEstimator
+from lsdc.methods.validation import check_kind
 from lsdc.nn.heads import HEADS
 from lsdc.nn.network import BACKBONES
 from lsdc.pretext import PRETEXTS
@@ -45,7 +46,7 @@ def prepared(name, kind, **params):
     """What ``fit`` has built just before it would write anything, and the data, or the refusal."""
     model = METHODS[name](3, width=0.05, batch_size=4, random_state=0, **params)
     data = model._data(KINDS[kind], reset=True)
-    model._check_kind(data)
+    check_kind(model, data)
     settings = model._resolve(data.spec.shape, len(data), sp.issparse(data.X))
     return model._prepare(settings, 0), data
 

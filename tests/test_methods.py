@@ -14,7 +14,7 @@ from lsdc.nn.centres import Centres
 from lsdc.nn.mlp import coder
 from lsdc.nn.network import seeded
 from lsdc.pretext import StackedAutoencoder, decode, mirrored
-from lsdc.training.loop import Context
+from lsdc.training.context import Context
 
 pytestmark = pytest.mark.filterwarnings("ignore::lsdc.HealthWarning")
 CPU = torch.device("cpu")

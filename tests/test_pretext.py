@@ -10,7 +10,8 @@ from lsdc.data.sources import Data, spec_of
 from lsdc.errors import InputError
 from lsdc.nn.network import BACKBONES, seeded
 from lsdc.pretext import PRETEXTS, Contrastive, DenoisingAutoencoder, RotNet
-from lsdc.training.loop import Context, train
+from lsdc.training.context import Context
+from lsdc.training.loop import train
 from lsdc.training.plan import Plan
 
 CPU = torch.device("cpu")

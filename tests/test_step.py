@@ -16,7 +16,7 @@ from lsdc.data.sources import Data, spec_of
 from lsdc.functional import balance_loss, consistency_loss, knn, mix_targets, pair_loss, ricap
 from lsdc.methods.lsdc import LSDCLoss, maturity
 from lsdc.pretext import DenoisingAutoencoder
-from lsdc.training.loop import Context
+from lsdc.training.context import Context
 
 GOLDEN = Path(__file__).parent / "golden" / "step_losses.txt"
 LITERAL = {

@@ -12,7 +12,8 @@ from lsdc.data.sources import Data, spec_of
 from lsdc.interrupt import Interrupt
 from lsdc.nn.heads import ManyHeads
 from lsdc.nn.memory import Memory
-from lsdc.training.loop import READ_EVERY, Context, Stage
+from lsdc.training.context import Context
+from lsdc.training.loop import READ_EVERY, Stage
 from lsdc.training.rng import generator
 from pretending import Copies, Operations, mark
 

@@ -19,7 +19,7 @@ from rich.console import Console
 from lsdc import KMeans
 from lsdc.cli.reading import ReadingBar
 from lsdc.report.terminal import Board
-from lsdc.training.loop import Progress
+from lsdc.training.context import Progress
 from test_cli import inside
 from victims import Signals, redirect, started, surrounded, undisturbed
 

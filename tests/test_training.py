@@ -19,7 +19,8 @@ from lsdc.runs.folder import Run
 from lsdc.runs.tensors import read_tensors, write_tensors
 from lsdc.training import device as devices
 from lsdc.training import loop
-from lsdc.training.loop import Context, train
+from lsdc.training.context import Context
+from lsdc.training.loop import train
 from lsdc.training.plan import Plan
 from lsdc.training.rng import derive, generator
 
@@ -166,7 +167,7 @@ class Counting(Run):
 @pytest.fixture
 def short(tmp_path, monkeypatch):
     """A run whose epochs all end a moment after the last checkpoint."""
-    monkeypatch.setattr(loop, "SHORT", 1e9)
+    monkeypatch.setattr(loop, "MIN_SAVE_INTERVAL", 1e9)
     run = Counting(tmp_path / "run", interval=1e9)
     run.start({"method": "line"}, {"n_clusters": 1}, {})
     return run

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from lsdc.data.charset import lines_of
-from lsdc.data.reading import Dataset, Reading, listed
-from lsdc.data.tables import TEXT, Table, as_dataset
+from lsdc.data.reading import Dataset, Reading, Table, listed
+from lsdc.data.tables import TEXT, as_dataset
 from lsdc.data.vectors import with_vectors
 from lsdc.errors import InputError
 

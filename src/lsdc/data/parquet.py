@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from lsdc.data.budget import check_memory
-from lsdc.data.reading import Dataset, Reading
-from lsdc.data.tables import Table, as_dataset
+from lsdc.data.reading import Dataset, Reading, Table
+from lsdc.data.tables import as_dataset
 from lsdc.data.vectors import with_vectors
 from lsdc.errors import InputError, reason
 

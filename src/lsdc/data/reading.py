@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,23 @@ def from_config(stored: Mapping[str, Any]) -> Reading:
     lists = {name: tuple(value) for name, value in found.items() if isinstance(value, list)}
     done = tuple(tuple(how) if isinstance(how, list) else float(how) for how in found.get("prepared", ()))
     return Reading(**{**found, **lists, "prepared": done})
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns by name, and where each row is in the file: a ``unit`` ("line") and its number."""
+
+    path: Path
+    columns: dict[str, Any]
+    places: Sequence[int]
+    unit: str = "line"
+    named: bool = True  # whether there is a header; otherwise columns are called 0, 1, ...
+    separator: str = ","
+    notes: tuple[str, ...] = ()
+
+    def where(self, place: int, column: str) -> str:
+        """The beginning of an error about the cell of a row."""
+        return f"{self.path}: {self.unit} {place}, column {column!r}:"
 
 
 @dataclass(frozen=True)

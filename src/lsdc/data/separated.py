@@ -8,8 +8,8 @@ from pathlib import Path
 from lsdc.data.charset import encoding
 from lsdc.data.columns import is_number
 from lsdc.data.number_formats import DECIMAL_COMMA
-from lsdc.data.reading import Dataset, Reading
-from lsdc.data.tables import Table, as_dataset
+from lsdc.data.reading import Dataset, Reading, Table
+from lsdc.data.tables import as_dataset
 from lsdc.data.vectors import with_vectors
 from lsdc.errors import InputError
 

@@ -1,8 +1,7 @@
-"""Tables: which columns are numbers, texts, ids and labels, and what is wrong with a cell."""
+"""Tables as data sets: which columns are features, texts, ids and labels."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,43 +9,24 @@ import numpy as np
 from lsdc.data.arrays import labelled
 from lsdc.data.columns import (
     ID_NAME,
-    NO_VALUE,
     UNNAMED,
     are_codes,
     are_mostly_words,
     differ,
     have_words,
-    is_number,
     whole_numbers,
     why_id,
 )
-from lsdc.data.number_formats import as_numbers, bare, has_comma, has_point
-from lsdc.data.prepare import Made, are_words, kinds_of, prepare
-from lsdc.data.reading import Columns, Dataset, Reading, listed
+from lsdc.data.matrix import bad_cell, matrix
+from lsdc.data.number_formats import as_numbers
+from lsdc.data.prepare import Made
+from lsdc.data.reading import Columns, Dataset, Reading, Table, listed
 from lsdc.errors import InputError, Note, shown
 
 TEXT = "text"  # a column of texts, if nobody names one
 LABELS = ("label", "labels", "y", "class", "target")  # columns for evaluation, never seen by a method
-SHORT = 200  # characters of a cell that is kept beside the clusters
+LONGEST_CELL = 200  # characters of a cell that is kept beside the clusters
 MANY_ROWS = 100  # in so many rows, whole numbers that all differ are unlikely to be measurements
-TRANSLATED = {
-    "true and false": "true is read as 1, false as 0: {}",
-    "yes and no": "yes is read as 1, no as 0: {}",
-    "signs": "currency, percent and thousands signs are left out: {}",
-}
-
-
-@dataclass(frozen=True)
-class Table:
-    """Columns by name, and where each row is in the file: a ``unit`` ("line") and its number."""
-
-    path: Path
-    columns: dict[str, Any]
-    places: Sequence[int]
-    unit: str = "line"
-    named: bool = True  # whether there is a header; otherwise columns are called 0, 1, ...
-    separator: str = ","
-    notes: tuple[str, ...] = ()
 
 
 def as_dataset(table: Table, reading: Reading) -> Dataset:
@@ -71,7 +51,7 @@ def as_dataset(table: Table, reading: Reading) -> Dataset:
     features = reading.columns or tuple(rest)
     if not features:
         raise InputError(f"{table.path}: no columns are left for the samples; it has {listed(list(table.columns))}")
-    made = _matrix(table, features, reading)
+    made = matrix(table, features, reading)
     if not reading.columns:
         said += _doubts(table, features)
     return _dataset(table, made.X, features, id_, label, [*said, *made.said], made)
@@ -90,8 +70,8 @@ def _texts(table: Table, name: str) -> list[str]:
     values = table.columns[name]
     for place, value in zip(table.places, values, strict=True):
         if not isinstance(value, (str, int, float, np.number)) and value is not None:
-            where = f"{table.path}: {table.unit} {place}, column {name!r}:"
             kind = "bytes" if isinstance(value, bytes) else "a list" if isinstance(value, list) else shown(value)
+            where = table.where(place, name)
             raise InputError(f"{where} {kind} instead of a text; name another column of texts", "column")
     return ["" if value is None or value != value else str(value) for value in values]
 
@@ -121,7 +101,7 @@ def _dataset(
     y = np.array(table.columns[label]) if label is not None else None
     if label is not None and (blank := _blank(table.columns[label])):
         if len(blank) < len(table.places):
-            raise _bad_cell(table, label, blank[0])
+            raise bad_cell(table, label, blank[0])
         said, y = [*said, f"column {listed([label])} is empty: there is nothing to compare with"], None
     roles = Columns(features, id_, label, unused, *((made.names, made.prepared) if made else ()))
     known = labelled(table.path, X, y, names)
@@ -135,7 +115,7 @@ def _short(name: str, values: Any) -> list[str] | None:
     if getattr(values, "ndim", 1) > 1 or UNNAMED.fullmatch(name):
         return None
     words = ["" if value is None else str(value) for value in values]
-    return words if max(map(len, words)) <= SHORT else None
+    return words if max(map(len, words)) <= LONGEST_CELL else None
 
 
 def _are_labels(values: Any) -> bool:
@@ -229,79 +209,3 @@ def _may_be_id(values: Any) -> bool:
     """Whether a column looks like numbers of things, such as phones or orders, but is not named like one."""
     whole = whole_numbers(values) if len(values) >= MANY_ROWS else None
     return whole is not None and differ(whole)
-
-
-def _matrix(table: Table, features: tuple[str, ...], reading: Reading) -> Made:
-    """The features as one array, and notes on how they were read."""
-    comma = table.separator != "," and _decimal_commas(table, features)
-    said = ["decimal commas: 1,5 is read as 1.5"] if comma else []
-    columns, translated, wrong = dict[str, Any](), dict[str, list[str]](), list[str]()
-    for place, name in enumerate(features):
-        values = table.columns[name]
-        if getattr(values, "ndim", 1) > 1 or _were_kinds(values, reading, place):
-            columns[name] = values
-        elif (found := as_numbers(values, comma)) is not None:
-            columns[name] = found[0]
-            translated.setdefault(found[1], []).append(name)
-        elif reading.prepared is None and kinds_of(values) is not None:
-            columns[name] = values
-        else:
-            wrong.append(name)
-    if wrong:
-        raise _bad_column(table, wrong, comma)
-    said += [TRANSLATED[how].format(listed(names)) for how, names in translated.items() if how]
-    made = _prepared(table, columns, reading)
-    return made._replace(said=[*said, *made.said])
-
-
-def _were_kinds(values: Any, reading: Reading, place: int) -> bool:
-    """Whether a run took a column for kinds of words, and words are what new rows have there."""
-    known = reading.prepared or ()
-    return place < len(known) and isinstance(known[place], tuple) and are_words(values)
-
-
-def _prepared(table: Table, columns: dict[str, Any], reading: Reading) -> Made:
-    try:
-        return prepare(columns, reading.scale, reading.prepared)
-    except InputError as error:
-        raise error.within(table.path) from None
-
-
-def _bad_column(table: Table, names: list[str], comma: bool) -> InputError:
-    """What is wrong with the first cell that is not a number, and which other columns have such cells."""
-    values = table.columns[names[0]]
-    empty = [
-        i for i, value in enumerate(values) if value is None or str(value).strip().lower() in NO_VALUE or value != value
-    ]
-    row = next((i for i, value in enumerate(values) if as_numbers([value], comma) is None), 0)
-    if row in empty and len(empty) > 1:
-        return _bad_cell(table, names[0], row, f", as in {len(empty):,} of {len(values):,} rows")
-    return _bad_cell(table, names[0], row, f", and the same goes for {listed(names[1:])}" if len(names) > 1 else "")
-
-
-def _bad_cell(table: Table, name: str, row: int, others: str = "") -> InputError:
-    value = table.columns[name][row]
-    where = f"{table.path}: {table.unit} {table.places[row]}, column {name!r}:"
-    if value is None or str(value).strip().lower() in NO_VALUE or value != value:
-        what = "" if value is None or not str(value).strip() else f" ({str(value).strip()!r})"
-        to_do = "fill it in, remove the row, or leave the column out"
-        return InputError(f"{where} no value{what}{others}; {to_do}", "drop")
-    to_do = "leave the column out, or use it as the id or as the texts"
-    what = "is infinite or too large" if is_number(value) else "is not a number"
-    return InputError(f"{where} {shown(value)} {what}{others}; {to_do}", "drop", "id_column", "column")
-
-
-def _decimal_commas(table: Table, features: tuple[str, ...]) -> bool:
-    """Whether numbers are written 1,5; a file with both 1,5 and 1.5 is refused as ambiguous."""
-    comma = point = None
-    for name in features:
-        for place, value in zip(table.places, table.columns[name], strict=True):
-            amount = bare(value)
-            comma = comma or (has_comma(amount) and (place, value))
-            point = point or (has_point(amount) and (place, value))
-    if comma and point:
-        raise InputError(
-            f"{table.path}: {comma[1]!r} in line {comma[0]} has a decimal comma, {point[1]!r} in line {point[0]} "
-            "a decimal point; write all numbers one way"
-        )
-    return bool(comma)

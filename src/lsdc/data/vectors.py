@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lsdc.data.reading import Reading, listed
-from lsdc.data.tables import TEXT, Table, label_column
+from lsdc.data.reading import Reading, Table, listed
+from lsdc.data.tables import TEXT, label_column
 from lsdc.errors import InputError, Note
 
 FIRST = 20  # values that tell what a column holds
@@ -74,7 +74,7 @@ def _matrix(table: Table, name: str) -> Any:
     wrong = next((i for i, row in enumerate(rows) if row is None or len(row) != n or _is_cut(values[i])), None)
     if wrong is None:
         return np.array(rows, np.float64)
-    where, row = f"{table.path}: {table.unit} {table.places[wrong]}, column {name!r}:", rows[wrong]
+    where, row = table.where(table.places[wrong], name), rows[wrong]
     if _is_cut(values[wrong]):
         raise InputError(f"{where} the list was shortened with '...' when it was written; save the vectors as .npy")
     found = "no complete list of numbers" if row is None else f"a list of {len(row)} numbers"

@@ -20,7 +20,7 @@ from lsdc.errors import Busy, Diverged, InputError, Unsuitable
 from lsdc.experiments.job import Job
 from lsdc.experiments.measure import Monitor
 from lsdc.training import device as devices
-from lsdc.training.loop import Progress
+from lsdc.training.context import Progress
 
 MOST_JOBS = 8  # by default: each takes a gigabyte or more
 POLL = 0.5  # seconds between checks on silent jobs

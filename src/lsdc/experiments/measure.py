@@ -17,8 +17,8 @@ from lsdc.errors import HealthWarning, InputError
 from lsdc.methods import Estimator, KMeans
 from lsdc.metrics import CONFIDENT, cluster_sizes, clustering_accuracy, confusion, score
 from lsdc.runs.folder import Run
+from lsdc.training.context import Progress
 from lsdc.training.health import clusters_alive
-from lsdc.training.loop import Progress
 
 CURVES = (
     *("stage", "epoch", "loss", "pair", "consistency", "accuracy", "alive", "confident", "density", "seconds"),

@@ -15,7 +15,7 @@ from lsdc.explore.refine import Corrections, corrections, refined
 from lsdc.methods import load
 from lsdc.methods.assignment import best_two
 from lsdc.runs.folder import Run
-from lsdc.training.loop import Context, Progress
+from lsdc.training.context import Context, Progress
 
 
 class RefinementResult(NamedTuple):

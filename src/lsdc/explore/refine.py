@@ -23,8 +23,9 @@ from lsdc.methods.base import Estimator
 from lsdc.methods.deep import assigned
 from lsdc.methods.graph import Pairs, sample
 from lsdc.methods.lsdc import LSDC
+from lsdc.training.context import Context
 from lsdc.training.health import Record, examine
-from lsdc.training.loop import Context, train
+from lsdc.training.loop import train
 from lsdc.training.plan import Plan
 
 EPOCHS = 4

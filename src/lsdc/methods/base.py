@@ -3,7 +3,7 @@
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, ClassVar, Self
 
@@ -17,23 +17,31 @@ from torch import Tensor
 from lsdc import allocator, parallel
 from lsdc.data import sources
 from lsdc.data.datasets import Dataset
-from lsdc.data.digest import digest, same_data
 from lsdc.data.names import Names, name_clusters, numbered
 from lsdc.data.sources import Data, Spec
 from lsdc.data.texts import TfIdf, are_texts
-from lsdc.errors import Diverged, HealthWarning, InputError, Unsuitable
+from lsdc.errors import Diverged, HealthWarning, InputError
 from lsdc.methods.assignment import Assigned, best_two, joined
 from lsdc.methods.choosing import AUTO, Suggestion, suggest
-from lsdc.methods.saving import as_json, check_names, write_model
-from lsdc.methods.validation import check_result, check_vectors, seed_of, warn_of_wordless, whole_number
+from lsdc.methods.run import begin, complete
+from lsdc.methods.saving import as_json, write_model
+from lsdc.methods.validation import (
+    array_of,
+    check_kind,
+    check_result,
+    check_vectors,
+    seed_of,
+    warn_of_wordless,
+    whole_number,
+)
 from lsdc.runs.folder import Run
 from lsdc.training import device as devices
-from lsdc.training.health import Record, clusters_alive
-from lsdc.training.loop import Context, Progress
+from lsdc.training.context import Context, Progress
+from lsdc.training.health import Record, warn_of_empty_clusters
 from lsdc.training.modes import default_modes
 from lsdc.training.plan import Frozen, validated
 
-Path_ = str | os.PathLike[str]
+AnyPath = str | os.PathLike[str]
 KINDS = ("images", "dense vectors", "sparse vectors", "texts")
 Arrays = Iterator[tuple[NDArray[np.float32], NDArray[np.float32]]]
 
@@ -121,8 +129,8 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         X: Any,
         y: Any = None,
         *,
-        run: Run | Path_ | None = None,
-        resume: Run | Path_ | None = None,
+        run: Run | AnyPath | None = None,
+        resume: Run | AnyPath | None = None,
         monitor: Callable[[Progress], None] | None = None,
         callback: Any = None,
         verbose: bool = False,
@@ -176,7 +184,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         more = self._data(X.unlabelled, reset=False) if getattr(X, "unlabelled", None) is not None else None
         if isinstance(self.n_clusters, str) and self.n_clusters == AUTO:
             self._count_clusters(data)
-        self._check_kind(data)
+        check_kind(self, data)
         settings = self._resolve(data.spec.shape, len(data), sp.issparse(data.X))
         self.settings_, self._fitted_params = settings.model_dump(mode="json"), as_json(self.get_params())
         device, n_workers = devices.choose(self.device), int(self.n_workers)
@@ -186,7 +194,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         prepared = self._prepare(settings, self.seed_)
         with folder.alone() if folder else nullcontext():
             if folder:
-                self._start(folder, data, more)
+                begin(folder, self, data, more)
             pretext_data = sources.Joined(data, more) if more else None
             context = Context(self.seed_, device, n_workers, folder, monitor, pretext_data)
             self._fit(data, settings, prepared, context)
@@ -196,12 +204,9 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
                 raise Diverged("the trained network returns NaN or infinite values; try a smaller lr")
             self._names = self._named(X)
             if folder:
-                # labels first: they may still fit on a disk without room for the model
-                ids = folder.ids or range(len(data))
-                folder.write_labels(ids, found.labels, found.confidence, found.runner_up(), self._names)
-                self.save(folder.path / "model.safetensors")
+                complete(folder, self, found)
         if self.n_clusters is not None:
-            self._warn_of_empty_clusters()
+            warn_of_empty_clusters(self.labels_, self.n_clusters_, self.history_)
 
     def _count_clusters(self, data: Data) -> None:
         """Replace ``n_clusters="auto"`` during the fit; the first process counts for all of them."""
@@ -231,16 +236,6 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         check_is_fitted(self)
         return [list(terms) for terms in self._names.terms]
 
-    def _check_kind(self, data: Data) -> None:
-        """Refuse data of a kind that the method cannot handle, and name the methods that can."""
-        vectors = "texts" if self.words_ else "sparse vectors" if sp.issparse(data.X) else "dense vectors"
-        kind = "images" if data.spec.is_image else vectors
-        if kind not in self.takes:
-            from lsdc.methods import METHODS  # here, as it imports every method
-
-            others = ", ".join(name for name, method in METHODS.items() if kind in method.takes)
-            raise Unsuitable(f"{self.method} takes {' and '.join(self.takes)}, not {kind}; methods that do: {others}")
-
     def _own_outputs(self, data: Data) -> Arrays:
         """Those of the samples that the model was fitted on, which a method may know without looking them up."""
         return self._outputs(data)
@@ -255,23 +250,6 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         Samples whose features are not finite get a probability of NaN.
         """
         return joined([best_two(p, np.isfinite(f).all(1)) for f, p in outputs])
-
-    def _start(self, folder: Run, data: Data, more: Data | None) -> None:
-        """Create the run folder, or check that it belongs to these settings and this data."""
-        check_names(self)
-        before = folder.config("data") if folder.resuming else {}
-        content = {"n": len(data), "shape": list(data.spec.shape), "digest": digest(data.X, data.spec.scale)}
-        content |= {"pretext_n": len(more), "pretext_digest": digest(more.X)} if more else {}
-        content |= {name: old for name, old in before.items() if same_data(old, str(content.get(name)))}
-        fit = {"method": self.method, "behaviour": self.behaviour, "seed": self.seed_, "settings": self.settings_}
-        folder.start(fit, self._fitted_params, content)
-
-    def _warn_of_empty_clusters(self) -> None:
-        shares = np.bincount(self.labels_, minlength=self.n_clusters_) / len(self.labels_)
-        empty = self.n_clusters_ - clusters_alive(shares.tolist())
-        if empty and not (self.history_ and "dead" in self.history_[-1].get("health", ())):
-            message = f"{empty} of {self.n_clusters_} clusters are (nearly) empty; try a smaller n_clusters"
-            warnings.warn(message, HealthWarning, stacklevel=4)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of each sample; works on new samples too."""
@@ -308,7 +286,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
         check_result(result)
         return result
 
-    def save(self, path: Path_) -> None:
+    def save(self, path: AnyPath) -> None:
         """Write the fitted model to one safetensors file; ``lsdc.load`` restores it with bit-identical predictions."""
         check_is_fitted(self)
         write_model(self, path)
@@ -320,10 +298,22 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
 
     def _data(self, X: Any, reset: bool) -> Data:
         """X, checked and wrapped; with ``reset`` the model takes on its shape and scaling."""
-        size = {} if reset or not self.spec_.is_image else {"image_size": self.spec_.shape[1]}
-        known = X.X if isinstance(X, Dataset) else None  # lines of a text file are texts, even if they look like paths
         units = X.scales if isinstance(X, Dataset) else ()
-        X = known if are_texts(known) else sources.as_array(X if known is None else known, **size)
+        X = array_of(X, None if reset else self.spec_)
+        X = self._vectorised(X, reset)
+        if getattr(X, "ndim", 2) > 2:
+            X = sources.check_images(X)
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            X = check_vectors(self, X, reset)
+        if reset:
+            self._take_on(X, units)
+        else:
+            self._check_alike(X)
+        return Data(X, self.spec_)
+
+    def _vectorised(self, X: Any, reset: bool) -> Any:
+        """X with texts as tf-idf vectors; texts for a model of something else are refused, and the reverse."""
         words = are_texts(X)
         if reset:
             self.words_ = TfIdf.fit(X) if words else None
@@ -331,24 +321,22 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             raise InputError(f"X contains texts, but the model was fitted on samples of shape {self.spec_.shape}")
         elif not words and self.words_ is not None:
             raise InputError("the model was fitted on texts; X must be a list of strings")
-        if self.words_ is not None:
-            X = self.words_.transform(X)
-        if getattr(X, "ndim", 2) > 2:
-            X = sources.check_images(X)
-            self.__dict__.pop("feature_names_in_", None)
-        else:
-            X = check_vectors(self, X, reset)
+        return X if self.words_ is None else self.words_.transform(X)
+
+    def _take_on(self, X: Any, units: Sequence[float]) -> None:
+        """Remember the shape and scaling of the samples the model is fitted on."""
+        if X.shape[0] < 2:
+            raise InputError("X has 1 sample; clustering needs at least 2")
+        self.n_features_in_ = int(np.prod(sources.sample_shape(X)))
+        self.spec_ = sources.spec_of(X, units)
+
+    def _check_alike(self, X: Any) -> None:
+        """Refuse samples of another shape than those of the fit, and warn about images on another scale."""
         shape = sources.sample_shape(X)
-        if reset:
-            if X.shape[0] < 2:
-                raise InputError("X has 1 sample; clustering needs at least 2")
-            self.n_features_in_ = int(np.prod(shape))
-            self.spec_ = sources.spec_of(X, units)
-        elif shape != self.spec_.shape:
+        if shape != self.spec_.shape:
             raise InputError(f"X has samples of shape {shape}, but the model was fitted on {self.spec_.shape}")
-        elif self.spec_.is_image and (said := sources.range_warning(X, self.spec_)):
-            warnings.warn(said, HealthWarning, stacklevel=4)
-        return Data(X, self.spec_)
+        if self.spec_.is_image and (message := sources.range_warning(X, self.spec_)):
+            warnings.warn(message, HealthWarning, stacklevel=5)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

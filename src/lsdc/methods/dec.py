@@ -16,8 +16,8 @@ from lsdc.nn.backbone import Backbone
 from lsdc.nn.network import Output
 from lsdc.parallel import gather, mean
 from lsdc.pretext import mirrored
+from lsdc.training.context import Context
 from lsdc.training.health import Record
-from lsdc.training.loop import Context
 from lsdc.training.rng import derive
 
 CHANGED = 1e-3  # the training ends when fewer samples than this share change their cluster (section 3.3)

@@ -32,8 +32,9 @@ from lsdc.nn.network import BACKBONES, FITTED, seeded
 from lsdc.pretext import PRETEXTS
 from lsdc.runs.folder import Run
 from lsdc.training import device as devices
+from lsdc.training.context import Context, Objective
 from lsdc.training.health import Record
-from lsdc.training.loop import Context, Objective, train
+from lsdc.training.loop import train
 from lsdc.training.plan import Plan, validated
 from lsdc.training.rng import derive
 

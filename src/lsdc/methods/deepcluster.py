@@ -19,8 +19,8 @@ from lsdc.nn.centres import Centres
 from lsdc.nn.network import Output, seeded
 from lsdc.parallel import gather, mean, own
 from lsdc.training import device as devices
+from lsdc.training.context import Context
 from lsdc.training.health import Record
-from lsdc.training.loop import Context
 from lsdc.training.rng import derive
 
 COMPONENTS = 1 / 16  # of the features are kept when whitening: the paper's 256 of 4,096

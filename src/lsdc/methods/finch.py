@@ -15,7 +15,7 @@ from lsdc.functional.neighbours import METRICS
 from lsdc.methods.base import Arrays, Estimator
 from lsdc.methods.saving import check_tensors
 from lsdc.training import device as devices
-from lsdc.training.loop import Context
+from lsdc.training.context import Context
 from lsdc.training.plan import Frozen
 
 CHUNK = 4096  # samples to look up at a time: more than elsewhere, as all others are compared with each lot

@@ -14,7 +14,7 @@ from lsdc.nn.backbone import Backbone
 from lsdc.nn.network import Network
 from lsdc.nn.norm import frozen_statistics
 from lsdc.parallel import gather, mean
-from lsdc.training.loop import Context
+from lsdc.training.context import Context
 
 WEIGHT = 0.1  # lambda: weight of the information against the smoothness
 RANDOM_STEP = 4.0  # length of the random step in radii: as far as that neighbour, like the authors' 10 on their images

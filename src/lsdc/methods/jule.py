@@ -26,8 +26,8 @@ from lsdc.nn.centres import Centres
 from lsdc.nn.network import Output
 from lsdc.parallel import gather, own
 from lsdc.training import device as devices
+from lsdc.training.context import Context
 from lsdc.training.health import ALIVE, Record
-from lsdc.training.loop import Context
 
 N_FEATURES = 160
 N_NEGATIVES = 20

@@ -34,8 +34,8 @@ from lsdc.nn.memory import Memory
 from lsdc.nn.network import BACKBONES, FITTED, Network
 from lsdc.nn.norm import frozen_statistics
 from lsdc.parallel import gather, own
+from lsdc.training.context import Context
 from lsdc.training.health import Record, examine
-from lsdc.training.loop import Context
 
 SHARES = (0.2, 0.8)  # an automatic k, as a share of N/K, for young and for mature clusters (decision 3)
 REMEDIES = {

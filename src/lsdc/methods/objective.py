@@ -14,8 +14,8 @@ from lsdc.data.sources import Data
 from lsdc.methods.base import Arrays
 from lsdc.metrics import CONFIDENT
 from lsdc.training import device as devices
+from lsdc.training.context import Context
 from lsdc.training.health import Record, examine
-from lsdc.training.loop import Context
 
 CHUNK = 1024  # samples encoded in one go by a process
 

@@ -18,7 +18,7 @@ from lsdc.functional import nearest_among
 from lsdc.methods.base import Arrays, Estimator
 from lsdc.methods.saving import check_tensors
 from lsdc.methods.validation import whole_number
-from lsdc.training.loop import Context
+from lsdc.training.context import Context
 from lsdc.training.plan import Frozen
 from lsdc.training.rng import derive
 

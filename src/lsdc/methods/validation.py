@@ -1,9 +1,10 @@
-"""What users pass to an estimator, checked: vectors, counts and seeds; and results that must be finite."""
+"""What users pass to an estimator, checked: samples, counts and seeds; and results that must be finite."""
 
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
@@ -11,12 +12,35 @@ from sklearn.utils.validation import validate_data
 from lsdc.data import sources
 from lsdc.data.columns import id_warning
 from lsdc.data.prepare import scale_warning
-from lsdc.errors import HealthWarning, InputError, NotNumbers, shown
+from lsdc.data.reading import Dataset
+from lsdc.data.sources import Data, Spec
+from lsdc.data.texts import are_texts
+from lsdc.errors import HealthWarning, InputError, NotNumbers, Unsuitable, shown
 
 WORDLESS = 0.05  # of the texts; a few are always empty
 
 if TYPE_CHECKING:
     from lsdc.methods.base import Estimator
+
+
+def array_of(X: Any, spec: Spec | None) -> Any:
+    """X as an array, or its texts; image files are read at the size of the images the model was fitted on."""
+    if isinstance(X, Dataset):
+        X = X.X
+        if are_texts(X):  # lines of a text file are texts, even if they look like paths
+            return X
+    return sources.as_array(X, **({"image_size": spec.shape[1]} if spec and spec.is_image else {}))
+
+
+def check_kind(model: "Estimator", data: Data) -> None:
+    """Refuse data of a kind that the method cannot handle, and name the methods that can."""
+    vectors = "texts" if model.words_ else "sparse vectors" if sp.issparse(data.X) else "dense vectors"
+    kind = "images" if data.spec.is_image else vectors
+    if kind not in model.takes:
+        from lsdc.methods import METHODS  # here, as it imports every method
+
+        others = ", ".join(name for name, method in METHODS.items() if kind in method.takes)
+        raise Unsuitable(f"{model.method} takes {' and '.join(model.takes)}, not {kind}; methods that do: {others}")
 
 
 def check_vectors(model: "Estimator", X: Any, reset: bool) -> Any:

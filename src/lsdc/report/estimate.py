@@ -6,7 +6,7 @@ from typing import Any
 from lsdc.methods.graph import CLASSIFIERS, pairs_of_an_epoch
 from lsdc.methods.graph_network import NETWORK_STEPS
 from lsdc.nn.network import FITTED
-from lsdc.training.loop import Progress
+from lsdc.training.context import Progress
 
 CLASSIFIER_STEP = 0.3  # a step of classifiers on features, relative to a step of a network on a batch
 VIEWS = 3.0  # a step of LSD-C within batches, which sees each sample three times

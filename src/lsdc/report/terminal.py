@@ -15,7 +15,7 @@ from lsdc.errors import printable
 from lsdc.methods.choosing import Suggestion
 from lsdc.metrics import CONFIDENT, UNASSIGNED, Scores, cluster_sizes
 from lsdc.report.estimate import Clock
-from lsdc.training.loop import Progress as Step
+from lsdc.training.context import Progress as Step
 
 MOST_ROWS = 30  # of a table of clusters
 REPORT_EVERY = 10.0  # seconds between lines where the output is not a terminal

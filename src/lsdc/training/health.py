@@ -4,6 +4,9 @@ import math
 import warnings
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lsdc.errors import HealthWarning
 
 Record = dict[str, Any]
@@ -79,6 +82,15 @@ def examine(record: Record, history: list[Record], epochs: int, remedies: dict[s
     shares = record["shares"]
     health = {"alive": clusters_alive(shares), "entropy": assignment_entropy(shares), "health": sorted(found)}
     return {**health, "warned": warned} if warned else health
+
+
+def warn_of_empty_clusters(labels: NDArray[np.int64], n_clusters: int, history: list[Record]) -> None:
+    """Warn if some clusters of a finished fit are empty, unless its last epoch said so."""
+    shares = np.bincount(labels, minlength=n_clusters) / len(labels)
+    empty = n_clusters - clusters_alive(shares.tolist())
+    if empty and not (history and "dead" in history[-1].get("health", ())):
+        message = f"{empty} of {n_clusters} clusters are (nearly) empty; try a smaller n_clusters"
+        warnings.warn(message, HealthWarning, stacklevel=4)
 
 
 def _is_due(kind: str, epoch: int, history: list[Record], epochs: int) -> bool:

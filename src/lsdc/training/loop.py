@@ -4,13 +4,12 @@ import logging
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lsdc import parallel
 from lsdc.data.sampler import Batch, batches
@@ -19,78 +18,18 @@ from lsdc.interrupt import Interrupt
 from lsdc.nn.norm import synchronised
 from lsdc.runs.checkpoint import Checkpoint, has_collapsed, optimizer_tensors
 from lsdc.training import device as devices
+from lsdc.training.context import Batches, Context, Objective, Prepare, Progress
 from lsdc.training.health import Record, thinned
 from lsdc.training.plan import Plan
 from lsdc.training.rng import generator, rows_generator
 
+__all__ = ["Context", "Stage", "train"]
 log = logging.getLogger("lsdc")
 
 RETRIES = 3  # after a loss that is not finite, or a collapse
 LR_FACTOR = 0.3  # each retry multiplies the learning rate by this
 READ_EVERY = 16  # steps after which losses are read: a GPU stands still meanwhile
-SHORT = 1.0  # seconds: epochs that end sooner after a checkpoint are made again after a kill, which costs less
-
-
-class Batches(Protocol):
-    """What the loop needs from data: the number of samples, and batches as float tensors. No labels."""
-
-    def __len__(self) -> int: ...
-    def batch(self, indices: Tensor) -> Tensor: ...
-
-
-Prepare = Callable[[list[Record]], bool]
-
-
-class Objective(Protocol):
-    """What a stage minimises. ``module`` holds everything that is trained; labels have no way in."""
-
-    name: str
-    module: nn.Module
-
-    def losses(self, batch: Batch) -> dict[str, Tensor]:
-        """``loss``, which is minimised, and whatever else is worth a mean over the epoch."""
-
-    def summary(self, record: Record, history: list[Record]) -> Record:
-        """Further facts from the epoch's means, e.g. how many clusters are alive; warns if they look bad.
-
-        It may remember nothing but the earlier records, so that a resumed run continues as if it had not stopped.
-        """
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The progress of a stage: after ``step`` of ``steps`` in ``epoch`` (from 1), with a ``record`` at its end."""
-
-    stage: str
-    epoch: int
-    epochs: int
-    step: int
-    steps: int
-    record: Record | None = None
-
-
-class Keeper(Protocol):
-    """Where a stage stores its state and metrics: a run folder, or nowhere."""
-
-    interval: float
-
-    def restore(self, stage: str) -> list[Checkpoint]: ...
-    def keep(self, stage: str, checkpoint: Checkpoint) -> None: ...
-
-
-@dataclass
-class Context:
-    """The context of a stage: seed, device, workers, where to store state, and who to notify.
-
-    ``pretext_data`` are the samples of a pretext that learns from more than the clustered ones.
-    """
-
-    seed: int
-    device: torch.device
-    n_workers: int = 0
-    keeper: Keeper | None = None
-    monitor: Callable[[Progress], None] = field(default=lambda progress: None)
-    pretext_data: Batches | None = None
+MIN_SAVE_INTERVAL = 1.0  # seconds between ends of epochs that are stored: repeating less than that costs less
 
 
 def _fetch(data: Batches, order: list[Tensor], n_workers: int) -> Iterator[Tensor]:
@@ -124,7 +63,7 @@ def train(
                 collapsed = has_collapsed(stage.history)  # then labels never change, which must not count as done
                 if collapsed and stage.retry(f"done, but collapsed in epoch {len(stage.history)}"):
                     continue
-                if stage.owed:
+                if stage.sound_is_unsaved:
                     stage.keep()
                 break
             try:
@@ -157,7 +96,7 @@ class Stage:
         self.optimizer = plan.build_optimizer(self.module)
         self._set_place(Checkpoint({}, {}, []))
         self.sound = self.checkpoint().copy()
-        self.saved, self.owed = time.monotonic(), False
+        self.saved_at, self.sound_is_unsaved = time.monotonic(), False
 
     def _set_place(self, kept: Checkpoint) -> None:
         self.history, self.step, self.sums = list(kept.history), kept.step, dict(kept.sums)
@@ -185,19 +124,21 @@ class Stage:
             self.load(checkpoint)
             self.sound = checkpoint.copy() if checkpoint.sound else self.sound
 
-    def keep(self) -> None:
-        """Store the state; a full disk is a warning and does not stop the training.
+    def _unsaved(self) -> list[Checkpoint]:
+        """What to store: the last sound state, for retries, unless it is on disk already; then the current one."""
+        if not self.sound_is_unsaved:
+            return [self.checkpoint()]
+        is_current = self.step == 0 and len(self.history) == len(self.sound.history)
+        return [self.sound] if is_current else [self.sound, self.checkpoint()]
 
-        If the last sound state is not stored yet, it is stored first: a retry goes back to it.
-        """
+    def keep(self) -> None:
+        """Store the state; a full disk is a warning and does not stop the training."""
         if not self.context.keeper:
             return
-        ended = self.owed and self.step == 0 and len(self.history) == len(self.sound.history)
-        states = [self.sound] if ended else [*([self.sound] if self.owed else []), self.checkpoint()]
         try:
-            for checkpoint in states:
+            for checkpoint in self._unsaved():
                 self.context.keeper.keep(self.objective.name, checkpoint)
-            self.owed = False
+            self.sound_is_unsaved = False
         except OSError as error:
             place = error.filename or "disk"
             warnings.warn(
@@ -206,7 +147,7 @@ class Stage:
                 HealthWarning,
                 stacklevel=1,
             )
-        self.saved = time.monotonic()
+        self.saved_at = time.monotonic()
 
     def keep_if_time(self) -> None:
         """Write the state if the last time was long ago. Only the first process does, so it must not fail here alone.
@@ -214,7 +155,7 @@ class Stage:
         A loss that is not finite stays unread, for all processes to find.
         """
         keeper = self.context.keeper
-        if keeper and time.monotonic() - self.saved > keeper.interval and self.first_infinite() is None:
+        if keeper and time.monotonic() - self.saved_at > keeper.interval and self.first_infinite() is None:
             self.keep()
 
     def first_infinite(self) -> tuple[int, float] | None:
@@ -282,18 +223,17 @@ class Stage:
                 self.keep()
                 interrupt.finish()
             self.keep_if_time()
-        means = {key: (value / len(order)).tolist() for key, value in self.sums.items()}
-        record: Record = {
-            "stage": objective.name,
-            "epoch": epoch + 1,
-            "lr": self.plan.lr_at(epoch) * self.lr_scale,
-            **means,
-        }
-        record |= objective.summary(record, self.history)
-        record |= {"retries": list(self.retries)} if self.retries else {}
-        record["seconds"] = round(self.seconds, 3)
-        self.history = thinned([*self.history, record])
+        self.history = thinned([*self.history, self._record(epoch, len(order))])
         self.step, self.sums, self.seconds = 0, {}, 0.0
+
+    def _record(self, epoch: int, steps: int) -> Record:
+        """The record of a finished epoch: means over its steps, and what the objective makes of them."""
+        record: Record = {"stage": self.objective.name, "epoch": epoch + 1}
+        record["lr"] = self.plan.lr_at(epoch) * self.lr_scale
+        record |= {key: (value / steps).tolist() for key, value in self.sums.items()}
+        record |= self.objective.summary(record, self.history)
+        record |= {"retries": list(self.retries)} if self.retries else {}
+        return record | {"seconds": round(self.seconds, 3)}
 
     def _train_step(self, indices: Tensor, x: Tensor, epoch: int, steps: int) -> None:
         """One step."""
@@ -322,9 +262,9 @@ class Stage:
         log.info("%s epoch %d/%d: loss %.4f", record["stage"], record["epoch"], self.plan.epochs, record["loss"])
         checkpoint = self.checkpoint()
         self.sound = checkpoint.copy() if checkpoint.sound else self.sound
-        self.owed = self.owed or checkpoint.sound
+        self.sound_is_unsaved = self.sound_is_unsaved or checkpoint.sound
         keeper, is_inner = self.context.keeper, 1 < record["epoch"] < self.plan.epochs
-        pause = min(SHORT, keeper.interval) if keeper and checkpoint.sound and is_inner else 0.0
-        if time.monotonic() - self.saved >= pause:
+        interval = min(MIN_SAVE_INTERVAL, keeper.interval) if keeper and checkpoint.sound and is_inner else 0.0
+        if time.monotonic() - self.saved_at >= interval:
             self.keep()
         self.context.monitor(Progress(self.objective.name, record["epoch"], self.plan.epochs, 0, 0, record))
