@@ -8,8 +8,8 @@ import pytest
 
 import lsdc
 from exploring import fitted
-from lsdc.cli.explore import data_of_run
 from lsdc.cli.main import main
+from lsdc.cli.run_data import data_of_run
 from lsdc.errors import InputError
 from lsdc.explore.corrected import carry_over, refine_run
 from lsdc.explore.edits import EDIT, initial, replayed

@@ -3,18 +3,15 @@
 import webbrowser
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from lsdc.cli.console import Terminated, err, line, out, say_next
 from lsdc.cli.importing import importing
 from lsdc.cli.options import RootOption, RunArgument
-from lsdc.cli.results import data_or_why
+from lsdc.cli.run_data import data_of_run
 from lsdc.errors import Busy, InputError
-
-if TYPE_CHECKING:
-    from lsdc.data.reading import Dataset
 
 LOOPBACK = "127.0.0.1"
 
@@ -62,14 +59,6 @@ def _opened(browser: bool, host: str, address: str) -> None:
         line(err, "anyone on the network who has this address can see the data and change the labels")
     if browser:
         webbrowser.open(address)
-
-
-def data_of_run(config: dict[str, Any], data_root: Path | None) -> "Dataset":
-    """The data a run was fitted on; ``InputError`` if it is gone or has changed."""
-    dataset, missing = data_or_why(config, data_root)
-    if dataset is None:
-        raise InputError(missing)
-    return dataset
 
 
 def refine(

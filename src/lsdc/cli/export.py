@@ -12,8 +12,8 @@ import typer
 from lsdc.cli.console import err, line, out
 from lsdc.cli.importing import importing
 from lsdc.cli.options import RootOption, RunArgument
-from lsdc.cli.results import _changed, _data_of
-from lsdc.cli.writing import check_output
+from lsdc.cli.run_data import read_again, what_changed
+from lsdc.cli.writing import check_output, write_output
 from lsdc.errors import InputError, shown
 
 if TYPE_CHECKING:
@@ -24,23 +24,31 @@ UNSAFE = re.compile(r"[^\w.()+@=, -]+")
 LONGEST_NAME, LONGEST_BYTES = 120, 230  # a file system takes 255 bytes, and a number may follow
 
 
+FoldersOption = Annotated[
+    Path | None,
+    typer.Option("--folders", help="a new folder with one sub-folder of images per cluster", metavar="OUT"),
+]
+CopyOption = Annotated[bool, typer.Option("--copy", help="with --folders: copy images instead of linking them")]
+ProbabilitiesOption = Annotated[
+    Path | None, typer.Option("--probabilities", help="the cluster probabilities: .npy or .parquet", metavar="FILE")
+]
+FeaturesOption = Annotated[
+    Path | None, typer.Option("--features", help="the features of each sample: .npy or .parquet", metavar="FILE")
+]
+OnnxOption = Annotated[
+    Path | None, typer.Option("--onnx", help="the model with its scaling, as ONNX in fp32", metavar="FILE")
+]
+HtmlOption = Annotated[Path | None, typer.Option("--html", help="the report as one file", metavar="FILE")]
+
+
 def export(
     run: RunArgument,
-    folders: Annotated[
-        Path | None,
-        typer.Option("--folders", help="a new folder with one sub-folder of images per cluster", metavar="OUT"),
-    ] = None,
-    copy: Annotated[bool, typer.Option("--copy", help="with --folders: copy images instead of linking them")] = False,
-    probabilities: Annotated[
-        Path | None, typer.Option("--probabilities", help="the cluster probabilities: .npy or .parquet", metavar="FILE")
-    ] = None,
-    features: Annotated[
-        Path | None, typer.Option("--features", help="the features of each sample: .npy or .parquet", metavar="FILE")
-    ] = None,
-    onnx: Annotated[
-        Path | None, typer.Option("--onnx", help="the model with its scaling, as ONNX in fp32", metavar="FILE")
-    ] = None,
-    html: Annotated[Path | None, typer.Option("--html", help="the report as one file", metavar="FILE")] = None,
+    folders: FoldersOption = None,
+    copy: CopyOption = False,
+    probabilities: ProbabilitiesOption = None,
+    features: FeaturesOption = None,
+    onnx: OnnxOption = None,
+    html: HtmlOption = None,
     data_root: RootOption = None,
 ) -> None:
     """Export the results of a run for other tools.
@@ -63,8 +71,8 @@ def export(
             raise InputError(
                 f"{file}: features and probabilities are written as .npy or .parquet; use one of these endings"
             )
-    dataset = _data_of(config, data_root)
-    if dataset and (why := _changed(dataset, config)):
+    dataset = read_again(config, data_root)
+    if dataset and (why := what_changed(dataset, config)):
         raise InputError(f"{why}; put the data back, or fit again")
     if folders:
         _write_folders(folder, folders, config, copy)
@@ -100,8 +108,6 @@ def _write_array(path: Path, values: Any, ids: list[str], name: str) -> None:
 
     import numpy as np
 
-    from lsdc.runs.atomic import write_atomic
-
     file: Any = io.BytesIO()
     if path.suffix.lower() == ".npy":
         np.save(file, values)
@@ -113,10 +119,7 @@ def _write_array(path: Path, values: Any, ids: list[str], name: str) -> None:
             raise InputError('.parquet needs the extra "parquet": pip install "lsd-clusters[parquet]"') from None
         columns = {"id": pa.array(ids), **{f"{name}_{i}": pa.array(values[:, i]) for i in range(values.shape[1])}}
         pq.write_table(pa.table(columns), file)
-    try:
-        write_atomic(path, file.getvalue())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+    write_output(path, file.getvalue())
 
 
 def _write_onnx(model: Any, path: Path, dataset: "Dataset | None") -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lsdc.cli.afterwards import look_again
-from lsdc.cli.console import Terminated, about_data, err, hush, line, out, program, readable_warnings, say_next
+from lsdc.cli.afterwards import show_result
+from lsdc.cli.console import Terminated, about_data, err, hush, line, out, program, readable_warnings
 from lsdc.cli.importing import importing
 from lsdc.cli.options import (
     FILES,
@@ -24,14 +24,15 @@ from lsdc.cli.options import (
     root_of,
 )
 from lsdc.cli.reading import ReadingBar
-from lsdc.cli.results import count
 from lsdc.cli.wording import with_options
 from lsdc.errors import InputError, PeerLost, shown
 
-BETTER = (
+USE_AN_ENCODER = (
     "photos are clustered by their pixels alone; to group them by what they show, use a pretrained network: "
     "--encoder FILE.onnx or --encoder facebook/dinov2-small (docs/encoders.md)"
 )
+
+LAST_FIRST = ("agreement", "choice", "clustering", "starts", "pretext")  # the stages of a fit, from its end
 
 if TYPE_CHECKING:
     from lsdc.data.datasets import Dataset
@@ -40,55 +41,66 @@ if TYPE_CHECKING:
     from lsdc.runs.folder import Run
 
 
+ClustersOption = Annotated[
+    str | None,
+    typer.Option(
+        "--clusters",
+        "-k",
+        help="number of clusters, or auto to count them first (default: the data set's classes)",
+        metavar="K|auto",
+    ),
+]
+OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="the run folder (default: runs/NAME)")]
+RecipeOption = Annotated[str, typer.Option("--recipe", help="a named set of settings (lsdc list recipes)")]
+MethodOption = Annotated[str | None, typer.Option("--method", help="the method (lsdc list methods; default: lsdc)")]
+SeedOption = Annotated[
+    int | None, typer.Option("--seed", help="random seed; the same seed gives the same clusters (default: 0)")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="change one setting, e.g. --set epochs=20 (lsdc list settings --method ...)",
+        metavar="KEY=VALUE",
+    ),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="continue an interrupted run, or start it if there is none")
+]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="replace an existing run")]
+OutliersOption = Annotated[
+    float | None,
+    typer.Option(
+        "--outliers",
+        min=0,
+        max=0.9,
+        help="leave this share of the samples, the least certain, unassigned (-1)",
+        metavar="SHARE",
+    ),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="print warnings and errors only")]
+JsonOption = Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")]
+SaveEveryOption = Annotated[
+    float, typer.Option("--save-every", min=0, help="seconds between checkpoints within an epoch", metavar="SECONDS")
+]
+
+
 @reads_data
 def fit(
     context: typer.Context,
     data: DataArgument,
-    clusters: Annotated[
-        str | None,
-        typer.Option(
-            "--clusters",
-            "-k",
-            help="number of clusters, or auto to count them first (default: the data set's classes)",
-            metavar="K|auto",
-        ),
-    ] = None,
-    out_: Annotated[Path | None, typer.Option("--out", "-o", help="the run folder (default: runs/NAME)")] = None,
-    recipe_: Annotated[str, typer.Option("--recipe", help="a named set of settings (lsdc list recipes)")] = "default",
-    method_: Annotated[
-        str | None, typer.Option("--method", help="the method (lsdc list methods; default: lsdc)")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="random seed; the same seed gives the same clusters (default: 0)")
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="change one setting, e.g. --set epochs=20 (lsdc list settings --method ...)",
-            metavar="KEY=VALUE",
-        ),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="continue an interrupted run, or start it if there is none")
-    ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace an existing run")] = False,
-    outliers: Annotated[
-        float | None,
-        typer.Option(
-            "--outliers",
-            min=0,
-            max=0.9,
-            help="leave this share of the samples, the least certain, unassigned (-1)",
-            metavar="SHARE",
-        ),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="print warnings and errors only")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")] = False,
-    save_every: Annotated[
-        float,
-        typer.Option("--save-every", min=0, help="seconds between checkpoints within an epoch", metavar="SECONDS"),
-    ] = 60.0,
+    clusters: ClustersOption = None,
+    out_: OutOption = None,
+    recipe_: RecipeOption = "default",
+    method_: MethodOption = None,
+    seed: SeedOption = None,
+    set_: SetOption = None,
+    resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
+    outliers: OutliersOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+    save_every: SaveEveryOption = 60.0,
     device: DeviceOption = None,
     data_root: RootOption = None,
     *,
@@ -110,7 +122,7 @@ def fit(
     folder = out_ or Path("runs") / Path(data).resolve().stem
     run, stored = _open_run(folder, resume, overwrite)
     method = _method(folder, stored, method_)
-    how = _how(stored, options)
+    how = _reading(stored, options)
     with ReadingBar(err) as bar:
         dataset = open_data(data, root_of(data_root), bar, **vars(how))
     given = chosen(method, recipe_, set_ or [], dataset, number_of_clusters(clusters), seed)
@@ -125,7 +137,7 @@ def fit(
     first = parallel.rank() == 0
     parallel.leave()  # the other processes have finished: from here on this one works alone
     if first:
-        _report(run, dataset, model, clusters is not None, as_json)
+        show_result(run, dataset, model, clusters is not None, as_json)
 
 
 def _method(folder: Path, stored: dict[str, Any], asked: str | None) -> str:
@@ -136,7 +148,7 @@ def _method(folder: Path, stored: dict[str, Any], asked: str | None) -> str:
     return method
 
 
-def _how(stored: dict[str, Any], options: ReadingOptions) -> "Reading":
+def _reading(stored: dict[str, Any], options: ReadingOptions) -> "Reading":
     """How to read the data: as the options say, or else as a resumed run did."""
     from lsdc.data.reading import Reading, from_config
 
@@ -160,7 +172,7 @@ def _train(run: "Run", dataset: "Dataset", model: Any, data: str, quiet: bool, c
 
     n_clusters = model.n_clusters
     wanted = f"{n_clusters} clusters" if isinstance(n_clusters, int) else "clusters to be counted"
-    headline = f"{dataset.title or dataset.name}: {count(dataset):,} samples, {wanted}, run folder {run.path}"
+    headline = f"{dataset.title or dataset.name}: {dataset.n_samples:,} samples, {wanted}, run folder {run.path}"
     if parallel.size() > 1:
         headline += f", {parallel.size()} processes"
     try:
@@ -182,20 +194,6 @@ def _interruptible(run: "Run", again: list[str]) -> Iterator[None]:
         if isinstance(error, PeerLost):
             raise
         raise typer.Exit(error.code if isinstance(error, Terminated) else 130) from None
-
-
-def _report(run: "Run", dataset: "Dataset", model: Any, asked: bool, as_json: bool) -> None:
-    """Look at a finished run and write its report; Ctrl-C costs no more than that."""
-    try:
-        with run.again():
-            _finish(run, dataset, model, asked)
-            result = json.dumps(_result(run, dataset, model)) if as_json else ""
-    except KeyboardInterrupt as error:
-        again = shlex.join([*program(), "report", str(run.path)])
-        line(err, f"stopped; the run is finished and saved, and {again} writes its report")
-        raise typer.Exit(error.code if isinstance(error, Terminated) else 130) from None
-    if as_json:
-        print(result)
 
 
 def number_of_clusters(text: str | None) -> int | str | None:
@@ -220,12 +218,12 @@ def _say_what_was_read(run: "Run", dataset: "Dataset", monitor: "Live", model: A
         content["suggestion"] = found.as_dict()
         said.append(f"counted: {found.in_words()}; for the evidence, run lsdc suggest-k")
     run.write_json("read.json", content)
-    monitor.clock = Clock(planned(model.settings_, count(dataset)))
+    monitor.clock = Clock(planned(model.settings_, dataset.n_samples))
     monitor.headline = "\n".join([monitor.headline, in_one_line(content), *said])
     if dataset.skipped:
         monitor.headline += f"; the full list is in {run.path / 'read.json'}"
     if of_photos(dataset):
-        monitor.headline += f"\n{BETTER}"
+        monitor.headline += f"\n{USE_AN_ENCODER}"
     if not run.resuming:  # its checkpoints may still be refused
         monitor.open()
 
@@ -254,42 +252,8 @@ def _say_how_to_go_on(error: BaseException, run: "Run", words: list[str]) -> Non
     again = shlex.join(words)
     if isinstance(error, PeerLost):
         line(err, f"everything up to the last checkpoint is saved. Resume with:  {again}")
-    elif kept := next(
-        filter(None, map(run.read_checkpoint, ("agreement", "choice", "clustering", "starts", "pretext"))), None
-    ):
+    elif kept := next(filter(None, map(run.read_checkpoint, LAST_FIRST)), None):
         place = f"epoch {len(kept.history) + 1}, step {kept.step}" if kept.step else f"epoch {len(kept.history)}"
         line(err, f"stopped; everything up to {place} is saved. Resume with:  {again}")
     else:
         line(err, "stopped before there was anything to save")
-
-
-def _finish(run: "Run", dataset: "Dataset", model: Any, asked: bool) -> None:
-    """Print what the user wants to know when a fit is done."""
-    from lsdc.methods import read_config
-    from lsdc.metrics import score
-    from lsdc.report.terminal import scores_table, sizes_table
-    from lsdc.report.write import write_report
-
-    _, labels, confidence = run.read_labels()
-    names = model.cluster_names_ if any(model.cluster_terms_) else None
-    out.print(sizes_table(labels, confidence, model.n_clusters_, names))
-    if dataset.y is not None:
-        out.print(scores_table({model.method: score(dataset.y, labels, confidence)}, dataset.title or dataset.name))
-    for said in look_again(run, dataset, model, asked):
-        line(err, said)
-    write_report(run, read_config(run), dataset, model)
-    labelled = dataset.y is not None
-    say_next(run.path, *(("evaluate", run.path, "--baselines") if labelled else ("predict", run.path, "NEW_DATA")))
-
-
-def _result(run: "Run", dataset: "Dataset", model: Any) -> dict[str, Any]:
-    """The result of a fit, for programs."""
-    from lsdc.metrics import CONFIDENT, cluster_sizes, score
-
-    _, labels, confidence = run.read_labels()
-    found: dict[str, Any] = {"run": str(run.path), "method": model.method, "seed": model.seed_, "n": len(labels)}
-    found |= {"n_clusters": model.n_clusters_, "sizes": cluster_sizes(labels, model.n_clusters_).tolist()}
-    found |= {"unassigned": int((labels < 0).sum()), "confident_share": float((confidence > CONFIDENT).mean())}
-    if dataset.y is not None:
-        found["scores"] = score(dataset.y, labels, confidence).as_json()
-    return found

@@ -1,7 +1,6 @@
 """Using a finished run: ``lsdc predict``, ``evaluate`` and ``report``."""
 
 import json
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -25,11 +24,14 @@ from lsdc.cli.options import (
     root_of,
 )
 from lsdc.cli.reading import ReadingBar
+from lsdc.cli.run_data import data_or_why, read_again, what_changed
 from lsdc.cli.wording import say_reading
-from lsdc.cli.writing import check_output
+from lsdc.cli.writing import check_output, write_output
 from lsdc.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from lsdc.data.datasets import Dataset
 
 
@@ -52,11 +54,7 @@ def predict(
         from lsdc.data.files import open_data
         from lsdc.data.reading import from_config
         from lsdc.methods import load, read_config
-        from lsdc.methods.assignment import best_two
-        from lsdc.methods.validation import warn_of_wordless
-        from lsdc.runs.atomic import write_atomic
         from lsdc.runs.folder import Run
-        from lsdc.runs.labels import labels_csv
 
     known = from_config(read_config(Run.open(run))["data"])
     if out_ is not None:
@@ -67,90 +65,114 @@ def predict(
     with ReadingBar(err) as bar:
         dataset = open_data(data, root_of(data_root), bar, **vars(how))
     try:
-        with readable_warnings():
-            p = model.predict_proba(dataset.X)
-            if model.words_:
-                warn_of_wordless(model.words_.transform(dataset.X))
+        text = _predicted(model, dataset)
     except InputError as error:
         raise about_data(error, data) from None
     if parallel.rank() > 0:
         return
     say_reading(dataset, context)
-    found = best_two(p)
-    ids, beside = dataset.ids or range(len(p)), dataset.beside
-    text = labels_csv(ids, found.labels.tolist(), found.confidence.tolist(), found.runner_up(), model._names, beside)
     if out_ is None or str(out_) == "-":
         sys.stdout.write(text.encode(errors="backslashreplace").decode())
         return
-    try:
-        write_atomic(out_, text.encode(errors="backslashreplace"))
-    except OSError as error:
-        raise InputError(f"{out_}: cannot be written ({error.strerror})") from None
-    line(err, f"{len(p):,} samples labelled in {out_}")
+    write_output(out_, text.encode(errors="backslashreplace"))
+    line(err, f"{dataset.n_samples:,} samples labelled in {out_}")
+
+
+def _predicted(model: Any, dataset: "Dataset") -> str:
+    """The labels of new data, as a CSV file in the form of labels.csv."""
+    from lsdc.methods.assignment import best_two
+    from lsdc.methods.validation import warn_of_wordless
+    from lsdc.runs.labels import labels_csv
+
+    with readable_warnings():
+        p = model.predict_proba(dataset.X)
+        if model.words_:
+            warn_of_wordless(model.words_.transform(dataset.X))
+    found, ids = best_two(p), dataset.ids or range(len(p))
+    columns = found.labels.tolist(), found.confidence.tolist(), found.runner_up()
+    return labels_csv(ids, *columns, model._names, dataset.beside)
+
+
+LabelsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels",
+        help="true labels: a table with id and label, or a .npy or text file with one per sample, in order",
+    ),
+]
+FromFoldersOption = Annotated[
+    bool, typer.Option("--labels-from-folders", help="take the sub-folder of each photo as its true label")
+]
+BaselinesOption = Annotated[
+    bool, typer.Option("--baselines", help="add K-means on the inputs and on the pretext's features")
+]
 
 
 def evaluate(
     run: RunArgument,
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            "--labels",
-            help="true labels: a table with id and label, or a .npy or text file with one per sample, in order",
-        ),
-    ] = None,
-    labels_from_folders: Annotated[
-        bool, typer.Option("--labels-from-folders", help="take the sub-folder of each photo as its true label")
-    ] = False,
-    baselines: Annotated[
-        bool, typer.Option("--baselines", help="add K-means on the inputs and on the pretext's features")
-    ] = False,
+    labels: LabelsOption = None,
+    labels_from_folders: FromFoldersOption = False,
+    baselines: BaselinesOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
     data_root: RootOption = None,
 ) -> None:
     """Show how good a run's clusters are: scores if there are labels, otherwise sizes and confidence."""
     with importing():
-        from lsdc.data.truth import folders_of, read_true_labels
         from lsdc.experiments.baselines import kmeans_rows
         from lsdc.methods import read_config
-        from lsdc.metrics import CONFIDENT, cluster_sizes, score
-        from lsdc.report.terminal import scores_table, sizes_table
+        from lsdc.metrics import score
+        from lsdc.report.terminal import scores_table
         from lsdc.runs.folder import Run
 
+    if labels and labels_from_folders:
+        raise InputError("--labels and --labels-from-folders cannot be combined")
     folder = Run.open(run)
     config = read_config(folder)
     ids, assigned, confidence = folder.read_labels()
-    source = config["data"]
-    if labels and labels_from_folders:
-        raise InputError("--labels and --labels-from-folders cannot be combined")
-    given = labels is not None or labels_from_folders
-    dataset = _data_of(config, data_root) if baselines or not given else None
-    y = dataset.y if dataset else None
-    if labels:
-        y, said = read_true_labels(labels, ids, source.get("id_column"))
-        for note in said:
-            line(err, note)
-    if labels_from_folders:
-        y = folders_of(ids, str(run))
     n_clusters = max(config["params"]["n_clusters"] or 0, int(assigned.max()) + 1)
-    if y is not None and len(y) != len(assigned):
-        raise InputError(f"{source['source']}: {len(y)} labels, but the run has {len(assigned)} samples")
+    given = labels is not None or labels_from_folders
+    dataset = read_again(config, data_root) if baselines or not given else None
+    y = _true_labels(config, ids, labels, run) if given else dataset.y if dataset else None
     if y is None:
-        if as_json:
-            sizes, confident = cluster_sizes(assigned, n_clusters), float((confidence > CONFIDENT).mean())
-            print(json.dumps({"sizes": sizes.tolist(), "confident_share": confident}))
-            return
-        out.print(sizes_table(assigned, confidence, n_clusters))
-        line(err, "no labels to compare with; give them with --labels FILE or --labels-from-folders")
+        _show_sizes(assigned, confidence, n_clusters, as_json)
         return
-    if dataset and (why := _changed(dataset, config)):
+    source = config["data"].get("source", run)
+    if len(y) != len(assigned):
+        raise InputError(f"{source}: {len(y)} labels, but the run has {len(assigned)} samples")
+    if dataset and (why := what_changed(dataset, config)):
         raise InputError(f"{why}; give the labels in the order of the run with --labels, or fit again")
     rows = kmeans_rows(dataset, y, folder) if baselines and dataset else {}
     rows[config["method"]] = score(y, assigned, confidence)
     if as_json:
         print(json.dumps({name: row.as_json() for name, row in rows.items()}))
         return
-    out.print(scores_table(rows, f"{source.get('source', run)}, {len(y):,} samples, {n_clusters} clusters"))
-    say_next(run, "predict", run, source.get("source", "NEW_DATA"))
+    out.print(scores_table(rows, f"{source}, {len(y):,} samples, {n_clusters} clusters"))
+    say_next(run, "predict", run, config["data"].get("source", "NEW_DATA"))
+
+
+def _true_labels(config: dict[str, Any], ids: list[str], labels: Path | None, run: Path) -> "np.ndarray":
+    """The labels in a file, or the sub-folders of the photos."""
+    from lsdc.data.truth import folders_of, read_true_labels
+
+    if labels is None:
+        return folders_of(ids, str(run))
+    y, notes = read_true_labels(labels, ids, config["data"].get("id_column"))
+    for note in notes:
+        line(err, note)
+    return y
+
+
+def _show_sizes(assigned: "np.ndarray", confidence: "np.ndarray", n_clusters: int, as_json: bool) -> None:
+    """All there is to say without labels."""
+    from lsdc.metrics import CONFIDENT, cluster_sizes
+    from lsdc.report.terminal import sizes_table
+
+    if as_json:
+        sizes, confident = cluster_sizes(assigned, n_clusters), float((confidence > CONFIDENT).mean())
+        print(json.dumps({"sizes": sizes.tolist(), "confident_share": confident}))
+        return
+    out.print(sizes_table(assigned, confidence, n_clusters))
+    line(err, "no labels to compare with; give them with --labels FILE or --labels-from-folders")
 
 
 def report(
@@ -178,48 +200,3 @@ def report(
         line(err, f"{missing}; the report is written without the data")
     write_report(folders[0], configs[0], dataset, missing=missing)
     line(out, f"report:     {runs[0] / 'report.html'}")
-
-
-def data_or_why(config: dict[str, Any], data_root: Path | None) -> "tuple[Dataset | None, str]":
-    """The data of a run, or why there is none: it was never in a file, it is gone, or it has changed."""
-    try:
-        dataset = _data_of(config, data_root)
-    except InputError as error:
-        return None, error.text
-    if dataset is None:
-        return None, "the run was fitted in Python on data that is not in a file"
-    why = _changed(dataset, config)
-    return (None, why) if why else (dataset, "")
-
-
-def _data_of(config: dict[str, Any], data_root: Path | None) -> "Dataset | None":
-    """The data a run was fitted on, if it came from a file or is built in."""
-    from lsdc.data.datasets import DATASETS
-    from lsdc.data.files import open_data
-    from lsdc.data.reading import from_config
-
-    source = config["data"]
-    if "source" not in source:
-        return None
-    place = Path(str(source["source"]))
-    if str(place) not in DATASETS and not place.is_absolute() and not os.path.lexists(place):
-        raise InputError(f"{place}: not here; the run names its data this way, so start this where it was fitted")
-    with ReadingBar(err) as bar:
-        return open_data(str(source["source"]), root_of(data_root), bar, **vars(from_config(source)))
-
-
-def _changed(dataset: "Dataset", config: dict[str, Any]) -> str:
-    """What is wrong if the data is not the run's, row by row and value by value; empty if it is the same."""
-    from lsdc.data.digest import digest, same_data
-    from lsdc.experiments.job import inputs_of
-
-    now = inputs_of(dataset)
-    same = same_data(config["data"]["digest"], digest(now.X, now.spec.scale))
-    return (
-        "" if same else f"{config['data']['source']}: not the data the run was fitted on; values or rows have changed"
-    )
-
-
-def count(dataset: "Dataset") -> int:
-    """The number of samples."""
-    return len(dataset.X) if isinstance(dataset.X, list) else int(dataset.X.shape[0])

@@ -34,24 +34,31 @@ JobsOption = Annotated[
 ]
 
 
+TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help=f"{', '.join(NAMES)} or figures")]
+DatasetsOption = Annotated[
+    str | None, typer.Option("--datasets", help="data sets, separated by commas (default: the paper's)")
+]
+TableScaleOption = Annotated[
+    str, typer.Option("--scale", help="cpu: smaller networks and schedules; paper: the paper's, for a GPU")
+]
+VariantsOption = Annotated[
+    str | None,
+    typer.Option("--methods", help="columns to run, separated by commas, or all (default: lsdc and kmeans)"),
+]
+SamplesOption = Annotated[
+    int | None, typer.Option("--samples", min=100, help="use a random part of each data set, to save time")
+]
+
+
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="TABLE", help=f"{', '.join(NAMES)} or figures")],
-    datasets: Annotated[
-        str | None, typer.Option("--datasets", help="data sets, separated by commas (default: the paper's)")
-    ] = None,
+    name: TableArgument,
+    datasets: DatasetsOption = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="seeds 0 to N-1 (the paper has ten)")] = 3,
-    scale: Annotated[
-        str, typer.Option("--scale", help="cpu: smaller networks and schedules; paper: the paper's, for a GPU")
-    ] = "cpu",
+    scale: TableScaleOption = "cpu",
     out_: Annotated[Path, typer.Option("--out", "-o", help="where results are kept and resumed")] = Path("reproduce"),
-    methods: Annotated[
-        str | None,
-        typer.Option("--methods", help="columns to run, separated by commas, or all (default: lsdc and kmeans)"),
-    ] = None,
+    methods: VariantsOption = None,
     jobs: JobsOption = None,
-    samples: Annotated[
-        int | None, typer.Option("--samples", min=100, help="use a random part of each data set, to save time")
-    ] = None,
+    samples: SamplesOption = None,
     device: DeviceOption = None,
     data_root: RootOption = None,
 ) -> None:
@@ -94,28 +101,34 @@ def _plan(variants: list[str]) -> str:
     return f"{titles} (--methods all runs every method of the table)"
 
 
+MethodsOption = Annotated[
+    str, typer.Option("--methods", help="methods, separated by commas (lsdc list methods); K-means always runs")
+]
+ClustersOption = Annotated[
+    int | None, typer.Option("--clusters", "-k", min=1, help="number of clusters (default: the data set's classes)")
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", "-o", help="where results are kept and resumed (default: compare/NAME)")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="change a setting, e.g. lsdc.epochs=20 (lsdc list settings --method ...)",
+        metavar="METHOD.KEY=VALUE",
+    ),
+]
+
+
 @reads_data
 def compare(
     context: typer.Context,
     data: DataArgument,
-    methods: Annotated[
-        str, typer.Option("--methods", help="methods, separated by commas (lsdc list methods); K-means always runs")
-    ] = "all",
+    methods: MethodsOption = "all",
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="seeds 0 to N-1")] = 1,
-    clusters: Annotated[
-        int | None, typer.Option("--clusters", "-k", min=1, help="number of clusters (default: the data set's classes)")
-    ] = None,
-    out_: Annotated[
-        Path | None, typer.Option("--out", "-o", help="where results are kept and resumed (default: compare/NAME)")
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="change a setting, e.g. lsdc.epochs=20 (lsdc list settings --method ...)",
-            metavar="METHOD.KEY=VALUE",
-        ),
-    ] = None,
+    clusters: ClustersOption = None,
+    out_: OutOption = None,
+    set_: SetOption = None,
     jobs: JobsOption = None,
     device: DeviceOption = None,
     data_root: RootOption = None,

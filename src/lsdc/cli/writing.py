@@ -1,4 +1,4 @@
-"""Where commands may write what they are asked for: never over the data, or over what a run consists of."""
+"""Files that commands write where the user asks: never over the data, or over what a run consists of."""
 
 import os
 from pathlib import Path
@@ -18,3 +18,13 @@ def check_output(to: Path, run: Path, data: object) -> None:
     needed = place.parent == inside and place.name in FILES and place.name not in PAGES
     if needed or inside / "checkpoint" in place.parents:
         raise InputError(f"{to}: belongs to the run itself; choose another file")
+
+
+def write_output(to: Path, content: bytes) -> None:
+    """Write a file whole or not at all; a place that cannot be written to is the user's to change."""
+    from lsdc.runs.atomic import write_atomic
+
+    try:
+        write_atomic(to, content)
+    except OSError as error:
+        raise InputError(f"{to}: cannot be written ({error.strerror})") from None

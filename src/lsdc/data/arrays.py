@@ -20,8 +20,21 @@ from lsdc.errors import InputError, reason
 
 # what numpy and zipfile raise on damaged files, whose headers are Python literals
 BROKEN = (
-    *(ValueError, TypeError, KeyError, IndexError, SyntaxError, OverflowError, EOFError, OSError, RuntimeError),
-    *(MemoryError, tokenize.TokenError, zipfile.BadZipFile, zlib.error, LZMAError, struct.error),
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    SyntaxError,
+    OverflowError,
+    EOFError,
+    OSError,
+    RuntimeError,
+    MemoryError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+    LZMAError,
+    struct.error,
 )
 IN_MEMORY = 2**28  # bytes of a .npy file that is read whole; a mapped file that is cut short would end the process
 INDICES = ("shape", "indices", "indptr", "row", "col", "coords", "offsets")  # of scipy's sparse formats

@@ -20,8 +20,19 @@ from lsdc.errors import reason
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF")  # whatever the name says; EPS would run a program
 BROKEN = (  # what Pillow lets out of a damaged file, metadata above all; a lack of memory is not the file's fault
-    *(OSError, SyntaxError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError),
-    *(AssertionError, EOFError, Image.DecompressionBombError, struct.error, zlib.error),
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RuntimeError,
+    AssertionError,
+    EOFError,
+    Image.DecompressionBombError,
+    struct.error,
+    zlib.error,
 )
 DEEP = ("I", "F")  # grey values without a fixed range: 32-bit integers and floats
 GREY = 128  # behind transparent pixels: neither black nor white drawings vanish on it
@@ -100,10 +111,7 @@ def read_image(file: Path, size: int) -> np.ndarray | str:
         needs = file.suffix.lower() in (".heic", ".heif") and "HEIF" not in _formats()
         hint = "HEIC needs pillow-heif: pip install 'lsd-clusters[heif]'"
         return f"not a readable image ({hint if needs else reason(error)})"
-    side = min(plain.size)
-    left, top = (plain.width - side) // 2, (plain.height - side) // 2
-    box = (left, top, left + side, top + side)
-    pixels = np.asarray(plain.resize((size, size), Image.Resampling.BICUBIC, box=box))
+    pixels = np.asarray(middle_square(plain, size))
     if plain.mode != "F":
         return pixels
     pixels = np.clip(pixels, *plain.getextrema())  # cubic interpolation overshoots
@@ -133,5 +141,17 @@ def _converted(image: Image.Image) -> Image.Image:
         return Image.fromarray(values)
     if "A" not in image.getbands() and "transparency" not in image.info:
         return image.convert("RGB")
+    return on_grey(image)
+
+
+def on_grey(image: Image.Image) -> Image.Image:
+    """An image with transparent pixels, in RGB on an even background."""
     shown = image.convert("RGBA")
     return Image.alpha_composite(Image.new("RGBA", shown.size, (GREY, GREY, GREY, 255)), shown).convert("RGB")
+
+
+def middle_square(image: Image.Image, size: int) -> Image.Image:
+    """The middle of an image, as wide as its shorter side, scaled to (size, size)."""
+    side = min(image.size)
+    left, top = (image.width - side) // 2, (image.height - side) // 2
+    return image.resize((size, size), Image.Resampling.BICUBIC, box=(left, top, left + side, top + side))

@@ -11,7 +11,7 @@ from PIL import Image
 from lsdc import allocator
 from lsdc.data import cache
 from lsdc.data.cache import Rows, Watch, quiet
-from lsdc.data.decode import Range
+from lsdc.data.decode import Range, middle_square
 from lsdc.data.encoders import Encoder, encoder_of
 from lsdc.data.images import FEW, Photos, are_files, listed_photos, refuse_bad
 from lsdc.data.reading import Dataset, Encoding, Reading, replaced
@@ -138,11 +138,7 @@ def _resized(images: np.ndarray, size: int, span: Range | None) -> np.ndarray:
     if span:
         images = np.clip((images - span[0]) * (255 / ((span[1] - span[0]) or 1)), 0, 255).round()
     pixels = images[:, [0, 0, 0] if images.shape[1] == 1 else [0, 1, 2]].transpose(0, 2, 3, 1).astype(np.uint8)
-    side = min(pixels.shape[1:3])
-    top, left = (pixels.shape[1] - side) // 2, (pixels.shape[2] - side) // 2
-    box = (left, top, left + side, top + side)
-    scaled = [Image.fromarray(image).resize((size, size), Image.Resampling.BICUBIC, box=box) for image in pixels]
-    return np.stack([np.asarray(image) for image in scaled])
+    return np.stack([np.asarray(middle_square(Image.fromarray(image), size)) for image in pixels])
 
 
 def _without(X: Any, bad: dict[int, str]) -> Any:

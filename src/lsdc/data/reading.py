@@ -108,6 +108,11 @@ class Dataset:
     beside: dict[str, list[str]] = field(default_factory=dict)  # short columns of a table that are not features
 
     @property
+    def n_samples(self) -> int:
+        """The number of samples."""
+        return int(self.X.shape[0]) if hasattr(self.X, "shape") else len(self.X)
+
+    @property
     def n_clusters(self) -> int | None:
         """The number of classes, if known."""
         return len(self.class_names) or None

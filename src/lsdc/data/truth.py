@@ -12,10 +12,11 @@ from lsdc.data.columns import ID_NAME, UNNAMED, is_number
 from lsdc.data.reading import listed
 from lsdc.data.separated import Rows, cells
 from lsdc.data.spreadsheet import text_of
+from lsdc.data.tables import LABELS
 from lsdc.errors import InputError, reason, shown
 
 NO_LABELS = (".jsonl", ".json", ".parquet", ".npz")  # read as lines of text, they would be labels of nothing
-LABEL_NAMES = ("label", "labels", "y", "class", "target", "category")
+LABEL_NAMES = (*LABELS, "category")
 
 
 def read_true_labels(path: Path, ids: Sequence[str], id_column: str | None = None) -> tuple[np.ndarray, list[str]]:

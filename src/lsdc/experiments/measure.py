@@ -21,8 +21,22 @@ from lsdc.training.context import Progress
 from lsdc.training.health import clusters_alive
 
 CURVES = (
-    *("stage", "epoch", "loss", "pair", "consistency", "accuracy", "alive", "confident", "density", "seconds"),
-    *("changed", "rebuilt", "selected", "agreement", "clusters"),  # of other methods than LSD-C
+    "stage",
+    "epoch",
+    "loss",
+    "pair",
+    "consistency",
+    "accuracy",
+    "alive",
+    "confident",
+    "density",
+    "seconds",
+    # of other methods than LSD-C
+    "changed",
+    "rebuilt",
+    "selected",
+    "agreement",
+    "clusters",
 )
 Monitor = Callable[[Progress], None]
 SAMPLED = 2000  # rows a silhouette is computed on, as it compares all pairs

@@ -11,12 +11,11 @@ from sklearn.decomposition import PCA
 
 from lsdc.errors import InputError
 from lsdc.functional import nearest, nearest_among
-from lsdc.methods.layout import plane
+from lsdc.methods.layout import MAPPED, plane
 from lsdc.runs.tensors import read_tensors, write_tensors
 
 NAME = "explorer.safetensors"  # in the run folder, so that a run is laid out once and needs its data only once
 N_DIRECTIONS = 32
-MAPPED = 5_000  # samples laid out by forces, as in the report; the others are placed among their neighbours
 SPLIT = 3_000  # samples of a cluster whose graph is cut in two; the others follow their nearest
 NEIGHBOURS = 10
 

@@ -7,6 +7,7 @@ from sklearn.decomposition import PCA
 
 from lsdc.functional import nearest
 
+MAPPED = 5000  # samples on a map of large data
 NEIGHBOURS = 15
 DIRECTIONS = 32  # leading directions of the features: more change the picture little and take longer
 STEPS = 500

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsdc.data.reading import Dataset
-
-MAPPED = 5000  # samples on the map
+from lsdc.methods.layout import MAPPED
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from lsdc.data.decode import pool
+from lsdc.data.decode import GREY, on_grey, pool
 from lsdc.data.seen import Seen
 from lsdc.data.sources import raw
 
@@ -19,7 +19,6 @@ BLOCK = 8  # of JPEG: tiles of whole blocks do not bleed into each other
 SHEET_BYTES = 1_500_000
 EXACT_BYTES = 3000  # of an image without loss
 CHUNK = 500
-GREY = 128
 
 Rows = NDArray[np.int64]
 
@@ -82,10 +81,7 @@ class Pictures:
         values = (picture.transpose(1, 2, 0).astype(np.float64) - self.low) / ((self.high - self.low) or 1)
         pixels = (np.clip(values, 0, 1) * 255).astype(np.uint8)
         image = Image.fromarray(pixels[:, :, 0] if len(picture) == 1 else pixels)
-        if image.mode == "RGBA":
-            ground = Image.new("RGBA", image.size, (GREY, GREY, GREY, 255))
-            return Image.alpha_composite(ground, image).convert("RGB")
-        return image
+        return on_grey(image) if image.mode == "RGBA" else image
 
 
 def _within(image: Image.Image, side: int) -> Image.Image:

@@ -24,10 +24,19 @@ from lsdc.runs.labels import labels_csv, read_labels
 from lsdc.runs.untrusted import contained, read_json, read_records
 
 INTERVAL = 60.0
+CONFIG = "config.json"  # what makes a folder a run
 FILES = (
-    *("environment.json", "read.json", "metrics.jsonl"),
-    *("names.json", "labels.csv", "duplicates.csv", "model.safetensors"),
-    *("comparison.json", "report.html", "comparison.html", "config.json"),
+    CONFIG,
+    "environment.json",
+    "read.json",
+    "metrics.jsonl",
+    "names.json",
+    "labels.csv",
+    "duplicates.csv",
+    "model.safetensors",
+    "comparison.json",
+    "report.html",
+    "comparison.html",
 )
 TEMPORARY = (*(f".{name}.????????.tmp" for name in FILES), "checkpoint/.*.safetensors.????????.tmp")
 
@@ -50,7 +59,7 @@ class Run:
         self.outliers = 0.0  # the share of the samples that labels.csv leaves unassigned
         self.began: Callable[[], None] = lambda: None  # called once the run is about to start
         self._sound: set[str] = set()  # stages whose newest checkpoint is sound
-        self._owed: dict[str, list[dict[str, Any]]] = {}  # records of stages that could not be written to disk
+        self._unwritten: dict[str, list[dict[str, Any]]] = {}  # records of stages that could not be written to disk
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], overwrite: bool = False) -> "Run":
@@ -119,13 +128,11 @@ class Run:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Lock the run; refuse one that another process is using."""
-        try:
+        with self._writing():
             make_folder(self.path)
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot write there ({error.strerror})") from None
         with lock.alone(self.path):
-            for left in (file for pattern in TEMPORARY for file in self.path.glob(pattern)):
-                left.unlink(missing_ok=True)  # left by a process that was killed while writing
+            for file in (file for pattern in TEMPORARY for file in self.path.glob(pattern)):
+                file.unlink(missing_ok=True)  # left by a process that was killed while writing
             yield
 
     @contextmanager
@@ -141,13 +148,20 @@ class Run:
 
     def _clear(self) -> None:
         """Remove the files of an existing run except config.json, so that it stays a run until the new one is."""
-        try:
+        with self._writing():
             make_folder(self.path)
             if self.overwrite:
                 if (self.path / "checkpoint").exists():
                     shutil.rmtree(self.path / "checkpoint")
-                for name in FILES[:-1]:
-                    (self.path / name).unlink(missing_ok=True)
+                for name in FILES:
+                    if name != CONFIG:
+                        (self.path / name).unlink(missing_ok=True)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Name the folder if it cannot be written to."""
+        try:
+            yield
         except OSError as error:
             raise InputError(f"{self.path}: cannot write there ({error.strerror})") from None
 
@@ -157,10 +171,8 @@ class Run:
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
         """A JSON file of the run."""
-        try:
+        with self._writing():
             write_atomic(self.path / name, (json.dumps(content, indent=2) + "\n").encode())
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot write there ({error.strerror})") from None
 
     def read_json(self, name: str) -> dict[str, Any]:
         """A JSON file of the run."""
@@ -183,7 +195,7 @@ class Run:
 
         ``more`` are further columns. Where the clusters have terms, names.json has the terms and names.
         """
-        self._write_owed()
+        self._write_unwritten()
         if named and any(named.terms):
             self.write_json("names.json", {"names": named.names, "terms": named.terms})
         assigned = unassigned(labels, confidence, self.outliers)
@@ -234,20 +246,20 @@ class Run:
     def keep(self, stage: str, checkpoint: Checkpoint) -> None:
         """Store the state of a stage, next to the last sound one, and the records of metrics.jsonl."""
         path = self._checkpoint(stage)
-        self._owed[stage] = checkpoint.history
+        self._unwritten[stage] = checkpoint.history
         content = checkpoint.to_bytes({"fingerprint": self.fingerprint, "stage": stage})
         with whole(path, content) as place:
             if stage in self._sound and path.exists():
                 os.replace(path, self._checkpoint(stage, previous=True))
             place()
         self._sound = self._sound - {stage} | ({stage} if checkpoint.sound else set())
-        self._write_owed()
+        self._write_unwritten()
 
-    def _write_owed(self) -> None:
+    def _write_unwritten(self) -> None:
         """Write the records that are not on disk yet, those of earlier stages first."""
-        for stage in list(self._owed):
-            self._write_metrics(stage, self._owed[stage])
-            del self._owed[stage]
+        for stage in list(self._unwritten):
+            self._write_metrics(stage, self._unwritten[stage])
+            del self._unwritten[stage]
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """The records of metrics.jsonl, without a last line truncated by a crash."""

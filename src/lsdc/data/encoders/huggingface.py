@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from lsdc.data.download import OFFLINE
 from lsdc.data.encoders.base import Encoder, ImageEncoder, digest_files, from_json
 from lsdc.errors import InputError, reason
 
-OFFLINE = "LSDC_OFFLINE"
 FILES = ("*.json", "*.safetensors", "*.txt", "*.model")  # configuration, weights, words
 
 
