@@ -1,7 +1,7 @@
 # make demo    cluster the handwritten digits bundled with scikit-learn
 # make test    the tests
 # make soak    fit, predict, save and load for up to 20 minutes, watching memory, open files and threads
-# make fuzz    a million spoilt files for every reader; goes on where it was stopped
+# make fuzz    a million damaged files for every reader; continues where it was stopped
 # make chaos   runs of the command line killed at random moments, and a fault at every system call of a fit
 # make bench   where the time goes, as ratios, in under 20 minutes; results in benchmarks/results
 # make docs    the documentation as a site, in site/; a warning is an error
