@@ -1,9 +1,9 @@
-"""Spoilt files for every reader, a million of them: each must be read, or refused in one line.
+"""Damaged files for every reader, a million of them: each must be read, or refused in one line.
 
-``python benchmarks/fuzz.py [--inputs 1000000] [--minutes 30] [--out results/fuzz.json]`` runs the tests of spoilt files
-(tests/test_fuzz.py, tests/test_fuzz_data.py) again and again, each round with other files, and counts them in the file
-``--out``. Started again, it goes on counting. A file that breaks a reader of data is kept in tests/broken, where the
-tests find it ever after. Exits with 1 if one did.
+``python benchmarks/fuzz.py [--inputs 1000000] [--minutes 30] [--out results/fuzz.json]`` runs the tests with damaged
+files (tests/test_fuzz.py, tests/test_fuzz_data.py) again and again, each round with new files, and counts them in the
+file ``--out``. Started again, it continues counting. A file that breaks a reader of data is kept in tests/broken,
+where the tests find it from then on. The exit code is then 1.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""A law held against thousands of spoilt files, the same ones on every machine; benchmarks/fuzz.py tries others."""
+"""A law held against thousands of damaged files, the same ones on every machine; benchmarks/fuzz.py tries others."""
 
 import json
 import os
@@ -38,7 +38,7 @@ TALLY = os.environ.get("LSDC_FUZZ_TALLY")  # a file to count them in
 
 
 def fuzz(name, strategy, law, known=lambda content: [content]):
-    """Hold a law against as many spoilt files as are promised, the same ones on every machine, and all that broke.
+    """Hold a law against as many damaged files as are promised, the same ones on every machine, and all that broke.
 
     ``known`` makes cases of the content of a file that broke a reader once.
     """

@@ -1,4 +1,4 @@
-"""Ways to spoil a file: bytes flipped, cut, inserted or repeated, and values of JSON replaced by absurd ones."""
+"""Ways to damage a file: bytes flipped, cut, inserted or repeated, and values of JSON replaced by absurd ones."""
 
 import copy
 import json

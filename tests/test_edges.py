@@ -61,7 +61,7 @@ def test_scaling_is_what_it_was():
 @pytest.mark.parametrize("method", [KMeans, FINCH])
 def test_new_samples_that_cannot_be_held_are_not_labelled(method):
     model = method(3, random_state=0).fit(BLOBS * 1e-20)
-    with pytest.raises(InputError, match=r"X in row 1 .* too extreme"):
+    with pytest.raises(InputError, match=r"X gives a result that is not finite in row 1 .* too extreme"):
         model.predict(np.array([[0.0] * 4, [3e38] * 4]))
 
 

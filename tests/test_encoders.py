@@ -285,7 +285,7 @@ def test_a_cache_that_is_damaged_or_cannot_be_written(tmp_path, monkeypatch):
         cache.cached("y", 40, rows, 16)
     monkeypatch.setenv("LSDC_CACHE", str(tmp_path))
     monkeypatch.setattr("lsdc.data.budget.shutil.disk_usage", lambda folder: shutil._ntuple_diskusage(9, 9, 100))
-    with pytest.raises(InputError, match="640 bytes of disk space, and 100 are free"):
+    with pytest.raises(InputError, match="640 bytes of disk space, but only 100 are free"):
         cache.cached("z", 40, rows, 16)
 
 

@@ -161,8 +161,8 @@ def test_damage_before_the_last_line_is_refused_and_named(tmp_path):
     for _ in range(3):
         journal.append(edit(do="outlier", samples=[1]))
     lines = path.read_text().splitlines(keepends=True)
-    for spoilt in ([*lines[:1], *lines[2:]], [lines[0], "{}\n", *lines[2:]], [lines[0], "\x00\n", *lines[2:]]):
-        path.write_text("".join(spoilt))
+    for damaged in ([*lines[:1], *lines[2:]], [lines[0], "{}\n", *lines[2:]], [lines[0], "\x00\n", *lines[2:]]):
+        path.write_text("".join(damaged))
         with pytest.raises(InputError, match=r"edits.jsonl: line 2 is damaged"):
             Journal.open(path, HEADER)
     path.write_text('{"other": 1}\n' + lines[1])

@@ -112,7 +112,7 @@ NEWEST, BEFORE = "clustering.safetensors", "using the one before it, epoch 1"
 
 
 @pytest.mark.parametrize(
-    ("spoil", "files", "said"),
+    ("damage", "files", "said"),
     [
         (lambda file: file.write_bytes(b""), NEWEST, rf"{NEWEST}: .*; {BEFORE}"),
         (lambda file: file.write_bytes(b"damaged"), NEWEST, rf"{NEWEST}: .*; {BEFORE}"),
@@ -122,11 +122,11 @@ NEWEST, BEFORE = "clustering.safetensors", "using the one before it, epoch 1"
     ],
     ids=["empty", "damaged", "cut", "another version", "all damaged"],
 )
-def test_a_checkpoint_that_cannot_be_read_is_said_and_the_run_ends_the_same(tmp_path, whole, spoil, files, said):
+def test_a_checkpoint_that_cannot_be_read_is_said_and_the_run_ends_the_same(tmp_path, whole, damage, files, said):
     folder = tmp_path / "run"
     stopped(folder)
     for file in (folder / "checkpoint").glob(files):
-        spoil(file)
+        damage(file)
     with pytest.warns(HealthWarning, match=said):
         fitted(folder)
     assert left(folder) == left(whole)

@@ -80,13 +80,13 @@ def test_model_files(models, tmp_path):
 
 @pytest.mark.parametrize(("name", "which"), [("model header", 1), ("tensor header", 0)])
 def test_headers_of_model_files(models, tmp_path, name, which):
-    def spoilt(model):
+    def damaged(model):
         known = parts(model[0])
         changed = json_of(known[which]).map(lambda new: joined(*(new if i == which else known[i] for i in range(3))))
         return st.tuples(changed, st.just(model[1]))
 
     law = loads(tmp_path / "model.safetensors")
-    fuzz(name, st.sampled_from(models).flatmap(spoilt), law, lambda broken: [(broken, m[1]) for m in models])
+    fuzz(name, st.sampled_from(models).flatmap(damaged), law, lambda broken: [(broken, m[1]) for m in models])
 
 
 def commands(folder, name):
@@ -111,8 +111,8 @@ def commands(folder, name):
 
 def test_configs(run):
     content = json.loads((run / "run" / "config.json").read_text())
-    spoilt = json_of(content).map(lambda new: json.dumps(new).encode())
-    cases = st.tuples(spoilt, st.sampled_from(COMMANDS))
+    damaged = json_of(content).map(lambda new: json.dumps(new).encode())
+    cases = st.tuples(damaged, st.sampled_from(COMMANDS))
     fuzz("config", cases, commands(run, "config.json"), lambda broken: [(broken, words) for words in COMMANDS])
 
 
@@ -125,8 +125,8 @@ def test_configs(run):
     ],
 )
 def test_files_of_a_run(run, name, file, words):
-    spoilt = bytes_of((run / "run" / file).read_bytes())
-    cases = st.tuples(spoilt, st.sampled_from(words))
+    damaged = bytes_of((run / "run" / file).read_bytes())
+    cases = st.tuples(damaged, st.sampled_from(words))
     fuzz(name, cases, commands(run, file), lambda broken: [(broken, command) for command in words])
 
 
@@ -135,6 +135,6 @@ def test_checkpoints(run):
     known = parts(whole)
     headers = json_of(known[1]).map(lambda new: joined(known[0], new, known[2]))
     slots = json_of(known[0]).map(lambda new: joined(new, *known[1:]))
-    spoilt = st.one_of(bytes_of(whole, head=3000), headers, slots)
+    damaged = st.one_of(bytes_of(whole, head=3000), headers, slots)
     law = commands(run, "checkpoint/clustering.safetensors")
-    fuzz("checkpoint", st.tuples(spoilt, st.just(COMMANDS[3])), law, lambda broken: [(broken, COMMANDS[3])])
+    fuzz("checkpoint", st.tuples(damaged, st.just(COMMANDS[3])), law, lambda broken: [(broken, COMMANDS[3])])

@@ -57,8 +57,8 @@ AMOUNTS = "name;price;rate;ok;city\n" + "".join(
 
 
 def test_amounts(tmp_path):
-    spoilt = st.sampled_from([AMOUNTS.encode(), AMOUNTS.encode("utf-16")]).flatmap(bytes_of)
-    fuzz("amounts", spoilt, reads(tmp_path / "x.csv", drop=("name",)))
+    damaged = st.sampled_from([AMOUNTS.encode(), AMOUNTS.encode("utf-16")]).flatmap(bytes_of)
+    fuzz("amounts", damaged, reads(tmp_path / "x.csv", drop=("name",)))
 
 
 def test_true_labels(tmp_path):
@@ -121,11 +121,11 @@ def test_archives(tmp_path):
     np.savez(streams[0], X=VECTORS, y=np.arange(12) % 2)
     np.savez_compressed(streams[1], X=VECTORS)
     sp.save_npz(streams[2], sp.csr_matrix(np.abs(VECTORS).round()))
-    spoilt = st.sampled_from([stream.getvalue() for stream in streams]).flatmap(bytes_of)
+    damaged = st.sampled_from([stream.getvalue() for stream in streams]).flatmap(bytes_of)
     headers = npy_of(VECTORS.tobytes()).map(lambda array: zipped({"X.npy": array}))
     matrices = st.sampled_from(MATRICES).flatmap(json_of)
     indices = matrices.map(lambda new: zipped({f"{name}.npy": saved(value) for name, value in new.items()}))
-    fuzz("npz", st.one_of(spoilt, headers, indices), reads(tmp_path / "x.npz"))
+    fuzz("npz", st.one_of(damaged, headers, indices), reads(tmp_path / "x.npz"))
 
 
 def pictures():

@@ -249,8 +249,8 @@ def test_files_that_are_no_images_are_listed(many):
     assert dict(data.skipped).keys() == {"film.mp4", "gone.png"}
     assert len(data.X) == 40
     said = about_reading(data)
-    assert "left out, not images by their names: 1 files (film.mp4)" in said
-    assert "left out, cannot be read: 1 images (gone.png)" in said
+    assert "left out, not named like images: 1 file (film.mp4)" in said
+    assert "left out, cannot be read: 1 image (gone.png)" in said
 
 
 def test_thumbnails_are_no_photos_and_linked_folders_are(tmp_path):
@@ -282,7 +282,7 @@ def test_images_on_another_scale_are_pointed_out(tmp_path):
         KMeans(2, n_init=1, random_state=0).fit(warm).predict(warm)
     assert inside("fit", "x.npy", "-k", 2, "--method", "kmeans", "--out", "run", cwd=tmp_path).returncode == 0
     done = inside("predict", "run", "new.npy", cwd=tmp_path)
-    assert done.stderr.startswith("warning: values of X (up to 1) are on another scale")
+    assert done.stderr.startswith("warning: values of X (up to 1) are on a different scale")
 
 
 @pytest.mark.parametrize(("name", "save"), [("x.heic", "HEIF"), ("x.avif", "AVIF")])

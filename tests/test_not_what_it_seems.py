@@ -233,7 +233,9 @@ def test_masked_values_are_not_used_as_if_they_were_there():
 def test_a_gap_among_texts_is_named_and_nobody_is_told_to_reshape_a_name():
     with pytest.raises(InputError, match=r"X contains texts, but row 2 \(counting from 0\) is None; fill it in"):
         KMeans(2).fit(["red apple", "blue car", None])
-    with pytest.raises(InputError, match=r"X is one name, 'photos'; lsdc\.open_data reads the file or folder"):
+    with pytest.raises(
+        InputError, match=r"X is a single name, 'photos'; to read a file or folder, use lsdc\.open_data"
+    ):
         KMeans(2).fit("photos")
 
 

@@ -132,7 +132,7 @@ def test_grey_images_and_whoever_asks_for_a_network_get_a_network():
 
 
 def test_patches_are_fitted_not_trained():
-    with pytest.raises(InputError, match="backbone 'patches' is fitted, not trained: leave pretext out"):
+    with pytest.raises(InputError, match="backbone 'patches' is fitted, not trained: leave out pretext"):
         LSDC(3, backbone="patches", pretext="autoencoder")._resolve((3, 32, 32), 100)
     with pytest.raises(InputError, match="neighbours='graph'"):
         LSDC(3, backbone="patches", neighbours="batch", pretext="none")._resolve((3, 32, 32), 100)

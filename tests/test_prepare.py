@@ -133,7 +133,7 @@ def test_labels_by_any_usual_name_are_not_seen(tmp_path, name):
 
 def test_what_tells_nothing_and_what_may_be_an_id_is_said(tmp_path):
     said = notes(read(tmp_path, FRAME.assign(one=1, word="x", phone=RNG.permutation(10**9 + np.arange(120)))))
-    assert "the same in every row, so of no use: one, word" in said
+    assert "the same in every row, so they make no difference: one, word" in said
     assert "whole numbers, no two the same, perhaps ids: phone" in said
 
 

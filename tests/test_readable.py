@@ -91,7 +91,7 @@ def test_a_model_that_is_not_finite_is_not_written(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def spoil(*paths):
+def damage(*paths):
     """Load a model and its data, then overwrite their files in place and cut them short."""
     model, X = load(paths[0]), open_data(str(paths[1])).X
     before = model.predict(X)
@@ -113,4 +113,4 @@ def test_a_loaded_model_and_its_data_do_not_depend_on_their_files(tmp_path, name
     X = np.random.default_rng(0).normal(size=(3000, 5))
     np.save(tmp_path / "x.npy", X)
     small(name).fit(X).save(tmp_path / "m.safetensors")
-    assert exit_code_of(spoil, tmp_path / "m.safetensors", tmp_path / "x.npy") == 0
+    assert exit_code_of(damage, tmp_path / "m.safetensors", tmp_path / "x.npy") == 0

@@ -230,7 +230,9 @@ def test_a_plane_keeps_groups_together_and_is_the_same_every_time():
 def test_a_plane_of_anything(f):
     y = plane(f.astype(np.float32))
     assert y.shape == (len(f), 2)
-    assert np.isfinite(y).all()
+    assert ((y >= 0) & (y <= 1)).all()
+    assert len(np.unique(y, axis=0)) == len(f)  # equal samples lie side by side, not on top of each other
+    assert (y == plane(f.astype(np.float32))).all()
 
 
 # ---- the page ---------------------------------------------------------------------------------------------

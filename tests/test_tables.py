@@ -36,7 +36,7 @@ def test_an_index_of_words_is_the_id_too(tmp_path):
     data = read(tmp_path, FRAME.set_axis([f"row {i}" for i in range(40)]).to_csv())
     assert data.columns.features == ("a", "b", "c")
     assert list(data.ids[:2]) == ["row 0", "row 1"]
-    assert said(data, "(unnamed)", "has no name and differs in every row", "used as the id")
+    assert said(data, "(unnamed)", "has no name and has a different value in every row", "used as the id")
     texts = read(tmp_path, ",label\n" + "".join(f"text number {i},x\n" for i in range(9)))
     assert texts.X[0] == "text number 0"
 
@@ -82,7 +82,7 @@ def test_ids_that_repeat_are_features(tmp_path):
 def test_a_column_that_counts_the_rows_is_the_id_whatever_its_name(tmp_path):
     data = read(tmp_path, FRAME.assign(nr=np.arange(40) + 1).to_csv(index=False))
     assert data.columns.id == "nr"
-    assert said(data, "column nr counts the rows: used as the id, not a feature")
+    assert said(data, "column nr counts the rows: used as the id, not as a feature")
     data = read(tmp_path, "\n".join(f"{i},{x},{y}" for i, (x, y) in enumerate(FRAME[["a", "b"]].to_numpy())))
     assert data.X.shape == (40, 2)
     assert list(data.ids[:2]) == ["0", "1"]

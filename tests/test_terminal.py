@@ -187,7 +187,7 @@ class Screen:
     def sees(self, pattern):
         """Wait for a text, as a terminal passes on what is written when it likes; fails if nothing more comes."""
         while not (found := re.compile(pattern).search(self.text, self.seen)):
-            assert select.select([self.ours], [], [], 20)[0], (pattern, self.text)
+            assert select.select([self.ours], [], [], 600)[0], (pattern, self.text)
             self.sent += os.read(self.ours, 2**16)
         self.seen = found.end()
 
@@ -239,7 +239,7 @@ def test_a_signal_while_the_report_is_written_leaves_a_finished_run(tmp_path, mo
         done = inside("fit", "x.npy", "-k", 2, "--method", "kmeans", "--out", "run", cwd=tmp_path)
     assert done.returncode == code, done.stderr
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("stopped; the run is finished and saved, and ")
+    assert last.startswith("stopped; the run is finished and saved. Write its report with:  ")
     assert "report run writes its report" in last
     assert inside("report", "run", cwd=tmp_path).returncode == 0
 

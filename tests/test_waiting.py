@@ -22,7 +22,7 @@ def told(**variables):
     kept = {k: v for k, v in os.environ.items() if k not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
     env = {**kept, "OMP_DISPLAY_ENV": "verbose", **variables}
     done = subprocess.run(
-        [sys.executable, "-c", AFTER_THE_COMMAND], env=env, capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", AFTER_THE_COMMAND], env=env, capture_output=True, text=True, check=True, timeout=600
     )
     return done.stderr
 

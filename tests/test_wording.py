@@ -143,7 +143,7 @@ def test_ports(small_run, tmp_path):
 
 
 def test_notes_name_the_options_that_the_command_has(tmp_path):
-    counted, scaled = "used as the id, not a feature", "columns are divided by their standard deviations"
+    counted, scaled = "used as the id, not as a feature", "columns are divided by their standard deviations"
     rows = [f"{7 * i},{i % 5}.5,{1000 * (i % 7)}.5" for i in range(40)]
     (tmp_path / "x.csv").write_text("\n".join(["user_id,b,c", *rows, ""]))
     notes = lsdc.open_data(str(tmp_path / "x.csv")).notes

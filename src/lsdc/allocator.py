@@ -17,7 +17,7 @@ USER_SETTINGS = ("MALLOC_", "glibc.malloc.")  # if the user has set one of these
 
 @cache
 def keep_freed_memory() -> bool:
-    """Ask glibc, once a process, not to return freed blocks below 1 GiB to the kernel; whether it was asked.
+    """Ask glibc, once per process, not to return freed blocks below 1 GiB to the kernel; True if it was asked.
 
     Elsewhere, and where the environment has settings of its own for malloc, nothing is changed.
     """

@@ -24,7 +24,7 @@ def show_result(run: "Run", dataset: "Dataset", model: Any, asked: bool, as_json
             result = json.dumps(_result(run, dataset, model)) if as_json else ""
     except KeyboardInterrupt as error:
         again = shlex.join([*program(), "report", str(run.path)])
-        line(err, f"stopped; the run is finished and saved, and {again} writes its report")
+        line(err, f"stopped; the run is finished and saved. Write its report with:  {again}")
         raise typer.Exit(error.code if isinstance(error, Terminated) else 130) from None
     if as_json:
         print(result)

@@ -18,9 +18,14 @@ LOOPBACK = "127.0.0.1"
 
 def explore(
     run: RunArgument,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 picks a free one")] = 0,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="the port to listen on; 0 picks a free one")
+    ] = 0,
     host: Annotated[
-        str, typer.Option("--host", help="where to listen; anything but the default lets others on the network in")
+        str,
+        typer.Option(
+            "--host", help="the address to listen on; any other than the default lets others on the network in"
+        ),
     ] = LOOPBACK,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="open the page in a browser")] = True,
     data_root: RootOption = None,

@@ -30,7 +30,7 @@ RootOption = Annotated[
 SizeOption = Annotated[
     int | None,
     typer.Option(
-        "--image-size", min=8, max=4096, help="side in pixels that images of a folder are scaled to (default: 32)"
+        "--image-size", min=8, max=4096, help="scale the images of a folder to this many pixels a side (default: 32)"
     ),
 ]
 ColumnOption = Annotated[
@@ -47,7 +47,7 @@ ScaleOption = Annotated[
     bool | None,
     typer.Option(
         "--scale/--no-scale",
-        help="divide each column of a table by its standard deviation, or none (default: if their scales differ)",
+        help="whether to divide each column of a table by its standard deviation (default: if their scales differ)",
     ),
 ]
 IdOption = Annotated[

@@ -101,7 +101,7 @@ LabelsOption = Annotated[
     ),
 ]
 FromFoldersOption = Annotated[
-    bool, typer.Option("--labels-from-folders", help="take the sub-folder of each photo as its true label")
+    bool, typer.Option("--labels-from-folders", help="use the sub-folder of each photo as its true label")
 ]
 BaselinesOption = Annotated[
     bool, typer.Option("--baselines", help="add K-means on the inputs and on the pretext's features")
@@ -172,7 +172,7 @@ def _show_sizes(assigned: "np.ndarray", confidence: "np.ndarray", n_clusters: in
         print(json.dumps({"sizes": sizes.tolist(), "confident_share": confident}))
         return
     out.print(sizes_table(assigned, confidence, n_clusters))
-    line(err, "no labels to compare with; give them with --labels FILE or --labels-from-folders")
+    line(err, "there are no labels to compare with; add them with --labels FILE or --labels-from-folders")
 
 
 def report(

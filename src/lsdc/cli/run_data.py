@@ -24,7 +24,9 @@ def read_again(config: dict[str, Any], data_root: Path | None) -> "Dataset | Non
         return None
     place = Path(str(source["source"]))
     if str(place) not in DATASETS and not place.is_absolute() and not os.path.lexists(place):
-        raise InputError(f"{place}: not here; the run names its data this way, so start this where it was fitted")
+        raise InputError(
+            f"{place}: not found; the run knows its data by this relative path, so run this command where it was fitted"
+        )
     with ReadingBar(err) as bar:
         return open_data(str(source["source"]), root_of(data_root), bar, **vars(from_config(source)))
 

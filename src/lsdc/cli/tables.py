@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 NAMES = ("table1", "reuters", "ablation", "ablation-extra")  # as in experiments.paper, which imports PyTorch
 JobsOption = Annotated[
     int | None,
-    typer.Option("--jobs", "-j", min=1, help="fits to run at a time (default: one per GPU, or one per core)"),
+    typer.Option(
+        "--jobs", "-j", min=1, help="how many fits to run at the same time (default: one per GPU, or one per core)"
+    ),
 ]
 
 
@@ -55,7 +57,9 @@ def reproduce(
     datasets: DatasetsOption = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="seeds 0 to N-1 (the paper has ten)")] = 3,
     scale: TableScaleOption = "cpu",
-    out_: Annotated[Path, typer.Option("--out", "-o", help="where results are kept and resumed")] = Path("reproduce"),
+    out_: Annotated[
+        Path, typer.Option("--out", "-o", help="the folder for results; finished ones are not run again")
+    ] = Path("reproduce"),
     methods: VariantsOption = None,
     jobs: JobsOption = None,
     samples: SamplesOption = None,
@@ -108,7 +112,8 @@ ClustersOption = Annotated[
     int | None, typer.Option("--clusters", "-k", min=1, help="number of clusters (default: the data set's classes)")
 ]
 OutOption = Annotated[
-    Path | None, typer.Option("--out", "-o", help="where results are kept and resumed (default: compare/NAME)")
+    Path | None,
+    typer.Option("--out", "-o", help="the folder for results; finished ones are not run again (default: compare/NAME)"),
 ]
 SetOption = Annotated[
     list[str] | None,

@@ -38,7 +38,7 @@ def check_disk(folder: Path, size: int, how: str) -> None:
     """Refuse to start what the disk has no room for."""
     free = shutil.disk_usage(folder).free
     if size > free:
-        raise InputError(f"{folder}: needs {size:,} bytes of disk space, and {free:,} are free; {how}")
+        raise InputError(f"{folder}: needs {size:,} bytes of disk space, but only {free:,} are free; {how}")
 
 
 class Decoding:

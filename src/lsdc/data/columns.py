@@ -23,7 +23,7 @@ def why_id(name: str, values: Any, named: bool = True) -> str | None:
         return None
     like, unnamed = named and ID_NAME.fullmatch(name), named and UNNAMED.fullmatch(name)
     words = all(isinstance(value, str) for value in values) and are_mostly_words(values)
-    why = f"{'is named like an id' if like else 'has no name'} and differs in every row"
+    why = f"{'is named like an id' if like else 'has no name'} and has a different value in every row"
     if (like or unnamed) and words and len(set(values)) == len(values):
         return why
     whole = whole_numbers(values, floats=bool(like))
@@ -35,7 +35,7 @@ def why_id(name: str, values: Any, named: bool = True) -> str | None:
         return "counts the rows" if step == 1 else f"counts the rows in steps of {step}"
     if like or unnamed:
         return why
-    return "has numbers too long for measurements, and differs in every row" if max(map(abs, whole)) > EXACT else None
+    return "has a different number in every row, too long for measurements" if max(map(abs, whole)) > EXACT else None
 
 
 def id_warning(frame: Any) -> str:

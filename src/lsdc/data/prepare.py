@@ -73,7 +73,7 @@ def _indicators(name: str, values: Any, kinds: tuple[str, ...], said: list[str])
     if new := sorted(set(words.tolist()) - set(kinds)):
         rows = int(np.isin(words, new).sum())
         said.append(
-            f"column {name}: {rows:,} rows hold words that the run has not seen ({listed(new)}): 0 in each kind"
+            f"column {name}: {rows:,} rows hold words that the run has not seen ({listed(new)}): 0 in every 0/1 column"
         )
     found: np.ndarray = (words[:, None] == np.array(kinds)).astype(np.float64)
     return found
@@ -95,10 +95,10 @@ def _found(columns: dict[str, Any], scale: bool | None) -> tuple[Prepared, list[
     ]
     if constant or len(words) < len(kinds):
         same = [*constant, *(name for name in kinds if name not in words)]
-        said.append(f"the same in every row, so of no use: {listed(same)}")
+        said.append(f"the same in every row, so they make no difference: {listed(same)}")
     if wanted and spreads:
         each = listed([f"{name} {spread:.3g}" for name, spread in spreads.items()])
-        why = "" if scale else ", as their scales differ"
+        why = "" if scale else ", because their scales differ"
         said.append(Note(f"columns are divided by their standard deviations{why} ({each})", "scale"))
     if not kinds and not (wanted and spreads):
         return (), said

@@ -32,7 +32,7 @@ def read_csv(path: Path, reading: Reading) -> Dataset:
         header, notes = True, ["line 1 (0, 1, 2, ...) is read as a header written by pandas, not as a sample"]
     if blank:
         notes.append(
-            f"left out, as all their cells are empty: {len(blank):,} row{'s' * (len(blank) > 1)} (line {blank[0]})"
+            f"left out, because all their cells are empty: {len(blank):,} row{'s' * (len(blank) > 1)} (line {blank[0]})"
         )
     names = rows.pop(0)[1] if header else [str(i) for i in range(len(first))]
     if twice := [name for name, times in Counter(names).items() if times > 1]:

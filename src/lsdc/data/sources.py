@@ -124,7 +124,7 @@ def as_array(X: Any, image_size: int = 32) -> Any:
 def _check_form(X: Any) -> None:
     """Refuse a name in place of what it names, and gaps that nothing below would see."""
     if isinstance(X, (str, bytes, os.PathLike)):
-        raise InputError(f"X is one name, {shown(X)}; lsdc.open_data reads the file or folder of that name")
+        raise InputError(f"X is a single name, {shown(X)}; to read a file or folder, use lsdc.open_data")
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise InputError(
             f"X is a masked array with {np.ma.getmaskarray(X).sum():,} values masked; fill them in (X.filled)"
@@ -222,8 +222,8 @@ def range_warning(X: Any, spec: Spec) -> str:
     if values.min() == values.max() or (size * OTHER_SCALE > scale and not is_large):
         return ""
     return (
-        f"values of X (up to {values.max():g}) are on another scale than those the model was fitted on (which varied "
-        f"by about {scale:.3g}), so the clusters mean nothing; scale X as before (0 to 1, or 0 to 255?)"
+        f"values of X (up to {values.max():g}) are on a different scale from those the model was fitted on (which "
+        f"varied by about {scale:.3g}), so the clusters mean nothing; scale X as before (0 to 1, or 0 to 255?)"
     )
 
 

@@ -30,10 +30,14 @@ def about_reading(dataset: Dataset) -> list[str]:
         other = [name for name, why in dataset.skipped if why == NO_IMAGE]
         broken = [name for name, why in dataset.skipped if why != NO_IMAGE]
         if other:
-            said.append(f"left out, not images by their names: {len(other):,} files ({listed(other, most=4)})")
+            said.append(f"left out, not named like images: {_counted(other, 'file')} ({listed(other, most=4)})")
         if broken:
-            said.append(f"left out, cannot be read: {len(broken):,} images ({listed(broken, most=4)})")
+            said.append(f"left out, cannot be read: {_counted(broken, 'image')} ({listed(broken, most=4)})")
     return said
+
+
+def _counted(names: list[str], noun: str) -> str:
+    return f"{len(names):,} {noun}{'s' * (len(names) > 1)}"
 
 
 def _are_markup(texts: list[str]) -> bool:

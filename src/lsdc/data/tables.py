@@ -50,7 +50,7 @@ def as_dataset(table: Table, reading: Reading) -> Dataset:
         return _dataset(table, _texts(table, text), (text,), id_, label, said)
     features = reading.columns or tuple(rest)
     if not features:
-        raise InputError(f"{table.path}: no columns are left for the samples; it has {listed(list(table.columns))}")
+        raise InputError(f"{table.path}: no columns are left to use as features; it has {listed(list(table.columns))}")
     made = matrix(table, features, reading)
     if not reading.columns:
         said += _doubts(table, features)
@@ -182,7 +182,7 @@ def _ids(table: Table, names: list[str], reading: Reading, text: str | None) -> 
     for name in found:
         role = "used as the id" if name == id_ else "left out"
         if reasons[name]:
-            what = f"column {listed([name])} {reasons[name]}: {role}, not a feature"
+            what = f"column {listed([name])} {reasons[name]}: {role}, not as a feature"
             said.append(Note(what, "columns", "id_column", "drop"))
     return id_, found, said
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 SPARE = 8  # candidates beyond the k that are asked for
-GROUP = 64  # columns of which only the smallest value is looked at first
+GROUP = 64  # columns in a group; at first, only the smallest value of each group is compared
 WIDE = 16_384  # columns at a time: 2048 rows of them are 128 MB
 UNIT = 2.0**-24  # rounding of single precision
 IMAGES = 16  # of fewer images PyTorch passes a convolution to the slower product
@@ -40,7 +40,7 @@ class Rough:
         self.weight = torch.cat(rows).mul_(-2 / self.scale)
 
     def candidates(self, a: Tensor, k: int, own: Tensor) -> Candidates:
-        """Those near the rows ``a``, in double precision, of which ``own`` are the places among the columns."""
+        """Those near the rows ``a`` (double precision); ``own`` says at which column each row itself is."""
         near = (a / self.scale).float()
         best, indices = near.new_empty(len(a), 0), own.new_empty(len(a), 0)
         for start in range(0, len(self.weight), WIDE):

@@ -86,7 +86,7 @@ class LSDCLoss(DeepObjective):
         return {"loss": loss, "pair": pair, "consistency": consistency, **watched(f, p, A)}
 
     def composed(self, views: tuple[Tensor, ...], batch: Batch) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
-        """Composed samples of the whole batch, of which each process goes on with its rows."""
+        """The rows of the composed batch that belong to this process."""
         n = len(batch.indices)
         if self.compose is none:  # nothing of the others is needed
             return views, *none((batch.x.new_empty(n),), batch.rng)[1:]
@@ -145,32 +145,34 @@ class LSDC(DeepEstimator):
         The number of clusters K; "auto" counts them first (``lsdc.suggest_k``).
     neighbours : {"auto", "graph", "batch"}
         Where pairs come from: short walks on a neighbour graph of all samples, or labels made within each batch, as in
-        the paper. "auto" is the graph, unless a parameter that only has a meaning in batches is changed; for vectors
-        and documents, the network's parameters are among these. (Those of colour images ask for a trained network.)
+        the paper. "auto" means the graph, unless you change a parameter that only matters within batches; for vectors
+        and documents, that includes those of the network. (For colour images, these ask for a trained network.)
     n_init : int or "auto"
-        With the graph: classifiers trained side by side from different starts ("auto": 20); the one whose clusters
-        explain the graph best is kept. Else: how often the clustering is trained, each time from another start after
-        the same pretext ("auto": 1); the one with the most confident samples at its end is kept.
+        With the graph: how many classifiers are trained side by side from different starts ("auto": 20); the one whose
+        clusters explain the graph best is kept. Within batches: how often the clustering is trained, each time from a
+        different start after the same pretext ("auto": 1); the one with the most confident samples is kept.
     similarity : {"auto", "knn", "sne", "cosine", "l2"} or callable ``f -> A``
         How the pairwise labels are made.
     k : int or "auto"
-        Neighbours of a sample: in the graph ("auto": 10, fewer where clusters are small), or in the pool, where "auto"
-        grows from few and pure ones to most of N/K.
+        How many neighbours a sample has: in the graph ("auto": 10, fewer if clusters are small), or in the pool, where
+        "auto" grows from a few pure ones to most of N/K.
     tau, temperature : float
-        Threshold of "sne", "cosine" and "l2", temperature of "sne". Without a threshold as many pairs are connected
-        as kNN would connect.
+        The threshold of "sne", "cosine" and "l2", and the temperature of "sne". Without a threshold, as many pairs are
+        connected as kNN would connect.
     space : {"auto", "features", "predictions"}
         Where samples are compared; "predictions" is the paper's ablation.
     pool : int
-        Samples among which neighbours are chosen: the batch and the latest ones before it. 0 is the batch alone.
+        How many samples neighbours are chosen from: the batch and the latest ones before it. 0 means the batch alone.
     composition : {"auto", "ricap", "mixup", "cutmix", "none"} or callable ``(views, rng) -> (views, sigma, w)``
         How composed samples are made.
     consistency, rampup : float
-        Weight of the consistency term, and the epochs in which it grows to it; 0 is the ablation without it.
+        The weight of the consistency term (0 is the paper's ablation without it), and how many epochs it takes to reach
+        that weight.
     weighted : bool
-        Whether connected pairs are weighed as if every pair of a cluster were known; False is the paper.
+        Whether connected pairs are weighted as if every pair of a cluster were known; False is what the paper does.
     balance : float or "auto"
-        Weight of an entropy term that favours clusters of equal size until they have formed; 0 is the paper.
+        The weight of an entropy term that favours clusters of equal size until they have formed; 0 is what the paper
+        does.
     backbone : {"auto", "patches", "resnet18", "vgg4", "vgg6", "mlp", "mlp-norm", "coder"} or callable
         The network that makes features; a function ``(shape, width) -> Backbone``. "patches", which is fitted and not
         trained, is the default for colour images.
@@ -179,7 +181,7 @@ class LSDC(DeepEstimator):
     head : {"auto", "normed", "normed-logits", "linear", "two-layer"} or callable ``(n_features, n_clusters) -> Module``
         The classifier; all but the last are linear in the features.
     n_frozen : int or "auto"
-        How many stages of the network stay as the pretext left them.
+        How many stages of the network are frozen after the pretext.
     pretext : {"auto", "rotnet", "autoencoder", "stacked", "contrastive", "none"} or callable
         Self-supervised pretraining; a function ``(backbone, views) -> objective``.
     pretext_plan : dict or None
@@ -187,11 +189,11 @@ class LSDC(DeepEstimator):
     augment : {"auto", "affine", "crop", "crop-flip", "colour", "window", "noise", "dropout", "none"} or callable
         How views of a sample are made; a function ``(x, rng) -> x`` of a whole batch.
     epochs : int or "auto"
-        Passes over the data; with the graph of images, rounds of 150 steps, each on a graph of its own.
+        Passes over the data; for images with the graph, rounds of 150 steps, each on a new graph.
     batch_size, optimizer, lr, weight_decay, schedule, milestones, warmup
-        The training of the clustering stage; milestones and warmup count epochs. With the graph, a batch counts pairs.
+        How the clustering stage is trained; milestones and warmup count epochs. With the graph, a batch counts pairs.
     random_state : int, RandomState or None
-        The same number gives the same labels, to the bit, on the same machine (and threads).
+        The same number gives the same labels, to the bit, on the same machine with the same number of threads.
     device : {"auto", "cpu", "cuda"}
         Where to compute.
     n_workers : int
@@ -204,7 +206,7 @@ class LSDC(DeepEstimator):
     n_clusters_ : int
         The number of clusters.
     suggestion_ : Suggestion
-        How it was found, where ``n_clusters`` is "auto".
+        How it was found, if ``n_clusters`` is "auto".
     history_ : list of dict
         One record per epoch: losses, clusters alive, density of A, confidence.
     n_features_in_ : int

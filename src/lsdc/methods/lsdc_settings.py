@@ -109,7 +109,7 @@ def pair_source(params: Params, shape: tuple[int, ...]) -> str:
     is_image = len(shape) == 3
     changed = _changed(params, IN_BATCH if is_image else {**IN_BATCH, **OF_NETWORK})
     if given == "graph" and changed:
-        raise InputError(f"{changed[0]} has no part in neighbours='graph'; leave one of them out")
+        raise InputError(f"{changed[0]} has no effect with neighbours='graph'; leave out one of the two")
     return "graph" if given == "graph" or (given == "auto" and not changed) else "batch"
 
 
@@ -150,9 +150,9 @@ def completed(settings: Settings, params: Params, n: int) -> Settings:
     if on_graph and is_auto(params["k"]):
         settings = settings.model_copy(update={"k": graph_neighbours(n, settings.n_clusters)})
     if on_graph and settings.backbone in FITTED and settings.pretext != "none":
-        raise InputError(f"backbone {settings.backbone!r} is fitted, not trained: leave pretext out")
+        raise InputError(f"backbone {settings.backbone!r} is fitted, not trained: leave out pretext")
     if not on_graph and settings.backbone in FITTED:
-        raise InputError(f"backbone {settings.backbone!r} is that of neighbours='graph'; ask for that instead")
+        raise InputError(f"backbone {settings.backbone!r} works only with neighbours='graph'")
     most = n if on_graph else min(n, settings.plan.batch_size)
     k = None if on_graph and is_auto(params["k"]) else settings.k  # then the graph has as many as there are
     if k is not None and k >= most and not callable(params["similarity"]):

@@ -106,4 +106,7 @@ def check_result(result: NDArray[np.float32]) -> None:
     """Refuse results (one row per sample) that are not finite."""
     if not np.isfinite(result).all():
         row = int(np.flatnonzero(~np.isfinite(result.reshape(len(result), -1)).all(1))[0])
-        raise InputError(f"X in row {row} (counting from 0), or the model, is too extreme to give a finite result")
+        raise InputError(
+            f"X gives a result that is not finite in row {row} (counting from 0); its values, or the model's, "
+            "are too extreme"
+        )

@@ -12,7 +12,7 @@ from lsdc.methods.layout import MAPPED
 
 @dataclass(frozen=True)
 class Outputs:
-    """Features ``f`` and probabilities ``p`` of the samples ``rows``, of which the first ``mapped`` are on the map."""
+    """Features ``f`` and probabilities ``p`` of the samples ``rows``; the first ``mapped`` of these are on the map."""
 
     rows: NDArray[np.int64]
     f: NDArray[np.float32]

@@ -163,7 +163,7 @@ class Run:
         try:
             yield
         except OSError as error:
-            raise InputError(f"{self.path}: cannot write there ({error.strerror})") from None
+            raise InputError(f"{self.path}: cannot write to this folder ({error.strerror})") from None
 
     def bind(self, settings: dict[str, Any]) -> None:
         """Tie checkpoints to these settings and data."""

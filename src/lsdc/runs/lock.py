@@ -44,7 +44,7 @@ def _opened(path: Path) -> int:
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
             raise InputError(f"{path}: not a plain file; remove it") from None
-        raise InputError(f"{path.parent}: cannot write there ({error.strerror})") from None
+        raise InputError(f"{path.parent}: cannot write to this folder ({error.strerror})") from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise InputError(f"{path}: not a plain file; remove it")

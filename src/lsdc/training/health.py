@@ -56,7 +56,7 @@ def symptoms(record: dict[str, Any], remedies: dict[str, str] = REMEDIES) -> dic
         low = density < 1 / n
         fate, many, tau = ("die", "more", "looser") if low else ("merge", "fewer", "stricter")
         found["density"] = (
-            f"the pairwise labels connect {density:.1%} of the pairs where 1/K is {1 / n:.1%}, so clusters tend to "
+            f"the pairwise labels connect {density:.1%} of the pairs, but 1/K is {1 / n:.1%}, so clusters tend to "
             f"{fate}; try {many} neighbours (the setting k, not the number of clusters), or a {tau} tau"
         )
     if record.get("spread", 1.0) < 1e-3:

@@ -117,7 +117,7 @@ class ImageEncoder(Encoder):
         scale = f"mean {_shown(self.mean)}, deviation {_shown(self.std)}"
         self.notes += (f"encoder {self.name}: images of {self.size} x {self.size}, {scale}",)
         if wanting:
-            text = f"{where} does not say {' and '.join(wanting)}: using the usual"
+            text = f"{where} does not specify {' and '.join(wanting)}; using ImageNet's"
             self.notes += (Note(text, "encoder_settings"),)
 
     def normalised(self, batch: np.ndarray) -> np.ndarray:
