@@ -213,13 +213,13 @@ def _say_what_was_read(run: "Run", dataset: "Dataset", monitor: "Live", model: A
     from lsdc.report.estimate import Clock, planned
 
     content = summary(dataset)
-    said = [with_options(note, context) for note in about_reading(dataset)]
+    notes = [with_options(note, context) for note in about_reading(dataset)]
     if (found := getattr(model, "suggestion_", None)) is not None:
         content["suggestion"] = found.as_dict()
-        said.append(f"counted: {found.in_words()}; for the evidence, run lsdc suggest-k")
+        notes.append(f"counted: {found.in_words()}; for the evidence, run lsdc suggest-k")
     run.write_json("read.json", content)
     monitor.clock = Clock(planned(model.settings_, dataset.n_samples))
-    monitor.headline = "\n".join([monitor.headline, in_one_line(content), *said])
+    monitor.headline = "\n".join([monitor.headline, in_one_line(content), *notes])
     if dataset.skipped:
         monitor.headline += f"; the full list is in {run.path / 'read.json'}"
     if of_photos(dataset):

@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -108,12 +108,16 @@ def _run(words: list[str] | None) -> None:
     except OSError as error:
         fail(f"{error.filename or 'disk'}: {error.strerror or error}", 1)
     else:
-        status = code if isinstance(code, int) else 0
-        if is_shared():
-            lsdc.parallel.leave()
-            close_streams()
-            os._exit(status)  # threads of the job may still be ending, and a normal exit would abort because of them
-        sys.exit(status)
+        _leave(code if isinstance(code, int) else 0)
+
+
+def _leave(status: int) -> NoReturn:
+    """Exit; a process of a job does so at once: its threads may still be ending, which would abort a normal exit."""
+    if is_shared():
+        lsdc.parallel.leave()
+        close_streams()
+        os._exit(status)
+    sys.exit(status)
 
 
 def _join() -> None:

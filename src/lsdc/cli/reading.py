@@ -24,7 +24,7 @@ class ReadingBar:
         )
         self.tasks: dict[str, Any] = {}
         self.began: dict[str, tuple[float, int]] = {}
-        self.said = time.monotonic()
+        self.last_line = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -51,8 +51,8 @@ class ReadingBar:
         late = (
             now - start > REPORT_AFTER
             if done == total
-            else not self.console.is_terminal and now - self.said > REPORT_EVERY
+            else not self.console.is_terminal and now - self.last_line > REPORT_EVERY
         )
         if late:
-            self.said = now
+            self.last_line = now
             self.console.print(f"{what}: {done:,}/{total:,} in {now - start:,.0f} s, {rate}", highlight=False)

@@ -29,15 +29,15 @@ OPTIONS = {  # the option for each parameter that an error or a note may name
 }
 
 
-def with_options(said: InputError | str, context: typer.Context) -> str:
+def with_options(message: InputError | str, context: typer.Context) -> str:
     """An error or a note for the user of a command, with the options to use."""
-    if isinstance(said, InputError):
-        ways = _options(said.parameters, context)
-        return f"{said.text} ({', '.join(ways)})" if ways else said.text
-    if not isinstance(said, Note) or not said.parameters:
-        return said
-    *others, last = _options(said.parameters, context)
-    return f"{said}; change this with {', '.join(others)}{' or ' if others else ''}{last}"
+    if isinstance(message, InputError):
+        ways = _options(message.parameters, context)
+        return f"{message.text} ({', '.join(ways)})" if ways else message.text
+    if not isinstance(message, Note) or not message.parameters:
+        return message
+    *others, last = _options(message.parameters, context)
+    return f"{message}; change this with {', '.join(others)}{' or ' if others else ''}{last}"
 
 
 def _options(parameters: Sequence[str], context: typer.Context) -> list[str]:
@@ -52,5 +52,5 @@ def say_reading(dataset: "Dataset", context: typer.Context) -> None:
     """Tell the user how DATA was read."""
     from lsdc.data.summary import about_reading
 
-    for said in about_reading(dataset):
-        line(err, with_options(said, context))
+    for note in about_reading(dataset):
+        line(err, with_options(note, context))

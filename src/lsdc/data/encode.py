@@ -82,9 +82,9 @@ def encoded(dataset: Dataset, reading: Reading, watch: Watch = quiet) -> Dataset
     span = _span(dataset.X, reading.image_range)
     features, bad = _features(_samples(dataset.X, span), encoder, watch)
     used = Encoding(str(encoder), encoder.settings, encoder.digest)
-    said = (f"values from {span[0]:g} to {span[1]:g} become 0 to 255",) if span else ()
+    notes = (f"values from {span[0]:g} to {span[1]:g} become 0 to 255",) if span else ()
     others = {"samples": _without(dataset.X, bad), "encoder": used, "image_range": span or dataset.image_range}
-    return replaced(dataset, features, bad, notes=(*dataset.notes, *said, *encoder.notes), unlabelled=None, **others)
+    return replaced(dataset, features, bad, notes=(*dataset.notes, *notes, *encoder.notes), unlabelled=None, **others)
 
 
 def _features(samples: Samples, encoder: Encoder, watch: Watch) -> Rows:

@@ -4,7 +4,7 @@ from typing import Any
 
 from lsdc.data.columns import NO_VALUE, is_number
 from lsdc.data.number_formats import as_numbers, bare, has_comma, has_point
-from lsdc.data.prepare import Made, are_words, kinds_of, prepare
+from lsdc.data.prepare import Features, are_words, kinds_of, prepare
 from lsdc.data.reading import Reading, Table, listed
 from lsdc.errors import InputError, shown
 
@@ -15,10 +15,10 @@ TRANSLATED = {
 }
 
 
-def matrix(table: Table, features: tuple[str, ...], reading: Reading) -> Made:
+def matrix(table: Table, features: tuple[str, ...], reading: Reading) -> Features:
     """The features as one array, and notes on how they were read."""
     comma = table.separator != "," and _decimal_commas(table, features)
-    said = ["decimal commas: 1,5 is read as 1.5"] if comma else []
+    notes = ["decimal commas: 1,5 is read as 1.5"] if comma else []
     columns, translated, wrong = dict[str, Any](), dict[str, list[str]](), list[str]()
     for place, name in enumerate(features):
         values = table.columns[name]
@@ -33,9 +33,9 @@ def matrix(table: Table, features: tuple[str, ...], reading: Reading) -> Made:
             wrong.append(name)
     if wrong:
         raise _bad_column(table, wrong, comma)
-    said += [TRANSLATED[how].format(listed(names)) for how, names in translated.items() if how]
+    notes += [TRANSLATED[how].format(listed(names)) for how, names in translated.items() if how]
     made = _prepared(table, columns, reading)
-    return made._replace(said=[*said, *made.said])
+    return made._replace(notes=[*notes, *made.notes])
 
 
 def _were_kinds(values: Any, reading: Reading, place: int) -> bool:
@@ -44,7 +44,7 @@ def _were_kinds(values: Any, reading: Reading, place: int) -> bool:
     return place < len(known) and isinstance(known[place], tuple) and are_words(values)
 
 
-def _prepared(table: Table, columns: dict[str, Any], reading: Reading) -> Made:
+def _prepared(table: Table, columns: dict[str, Any], reading: Reading) -> Features:
     try:
         return prepare(columns, reading.scale, reading.prepared)
     except InputError as error:

@@ -17,14 +17,14 @@ FLAG = 0.5  # the standard deviation of a 0/1 column with as many zeros as ones
 DIGITS = re.compile(r"\d+")
 
 
-class Made(NamedTuple):
+class Features(NamedTuple):
     """The features as one array, what was done to each column, names and scales of X's columns, and notes."""
 
     X: np.ndarray
     prepared: Prepared
     names: tuple[str, ...]
     scales: tuple[float, ...]
-    said: list[str]
+    notes: list[str]
 
 
 def are_words(values: Sequence[Any]) -> bool:
@@ -41,18 +41,18 @@ def kinds_of(values: Sequence[Any]) -> tuple[str, ...] | None:
     return tuple(kinds) if few and are_mostly_words(values) else None
 
 
-def prepare(columns: dict[str, Any], scale: bool | None, known: Prepared | None) -> Made:
+def prepare(columns: dict[str, Any], scale: bool | None, known: Prepared | None) -> Features:
     """The columns side by side: arrays of numbers, or words that are kinds; ``known`` is what a run did to each."""
     if known is None:
-        known, said = _found(columns, scale)
+        known, notes = _found(columns, scale)
     else:
-        said = []
+        notes = []
     if known and len(known) != len(columns):
         raise InputError(f"{len(columns)} columns ({listed(list(columns))}), but the run was fitted on {len(known)}")
     blocks, names, scales = [], list[str](), list[float]()
     for (name, values), how in zip(columns.items(), known or [1.0] * len(columns), strict=True):
         if isinstance(how, tuple):
-            blocks.append(_indicators(name, values, how, said))
+            blocks.append(_indicators(name, values, how, notes))
             names += [f"{name} = {kind}" for kind in how]
             scales += [1.0] * len(how)
         elif isinstance(values, np.ndarray):
@@ -62,17 +62,17 @@ def prepare(columns: dict[str, Any], scale: bool | None, known: Prepared | None)
         else:
             raise InputError(f"column {name!r} holds words, but the run was fitted on numbers there")
     X, differ = np.ascontiguousarray(np.column_stack(blocks)), any(scale != 1 for scale in scales)
-    return Made(X, known, tuple(names), tuple(scales) if differ else (), said)
+    return Features(X, known, tuple(names), tuple(scales) if differ else (), notes)
 
 
-def _indicators(name: str, values: Any, kinds: tuple[str, ...], said: list[str]) -> np.ndarray:
+def _indicators(name: str, values: Any, kinds: tuple[str, ...], notes: list[str]) -> np.ndarray:
     """One 0/1 column for each kind: two samples of different kinds are as far apart as two of a standard column."""
     if isinstance(values, np.ndarray):
         raise InputError(f"column {name!r} holds numbers, but the run was fitted on words there ({listed(kinds)})")
     words = np.array([value.strip() for value in values])
     if new := sorted(set(words.tolist()) - set(kinds)):
         rows = int(np.isin(words, new).sum())
-        said.append(
+        notes.append(
             f"column {name}: {rows:,} rows hold words that the run has not seen ({listed(new)}): 0 in every 0/1 column"
         )
     found: np.ndarray = (words[:, None] == np.array(kinds)).astype(np.float64)
@@ -89,20 +89,20 @@ def _found(columns: dict[str, Any], scale: bool | None) -> tuple[Prepared, list[
     flags = len(numbers) > len(spreads) + len(constant)
     few = len(next(iter(columns.values()))) < FEW_ROWS
     wanted = (not few and _are_unlike(spreads, bool(words), flags)) if scale is None else scale
-    said: list[str] = [
+    notes: list[str] = [
         Note(f"column {listed([name])} holds {len(of)} kinds of words: a 0/1 column for each ({listed(of)})", "drop")
         for name, of in words.items()
     ]
     if constant or len(words) < len(kinds):
         same = [*constant, *(name for name in kinds if name not in words)]
-        said.append(f"the same in every row, so they make no difference: {listed(same)}")
+        notes.append(f"the same in every row, so they make no difference: {listed(same)}")
     if wanted and spreads:
         each = listed([f"{name} {spread:.3g}" for name, spread in spreads.items()])
         why = "" if scale else ", because their scales differ"
-        said.append(Note(f"columns are divided by their standard deviations{why} ({each})", "scale"))
+        notes.append(Note(f"columns are divided by their standard deviations{why} ({each})", "scale"))
     if not kinds and not (wanted and spreads):
-        return (), said
-    return tuple(kinds.get(name) or (spreads.get(name, 1.0) if wanted else 1.0) for name in columns), said
+        return (), notes
+    return tuple(kinds.get(name) or (spreads.get(name, 1.0) if wanted else 1.0) for name in columns), notes
 
 
 def scale_warning(names: Sequence[Any], X: np.ndarray) -> str:

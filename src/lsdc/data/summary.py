@@ -18,22 +18,22 @@ ROLES = ("features", "id", "label", "unused")
 
 def about_reading(dataset: Dataset) -> list[str]:
     """How the columns of a file are used, what else was decided, and what was left out."""
-    roles, said = dataset.columns, list(dataset.notes)
+    roles, notes = dataset.columns, list(dataset.notes)
     if roles:
         kind = "texts" if of_texts(dataset) else "features"
         named = [("id", roles.id), ("label", roles.label), ("not used", listed(roles.unused) or None)]
         others = "".join(f"; {role} {listed([name])}" for role, name in named if name is not None)
-        said.insert(0, f"columns: {kind} {listed(roles.features)}{others}")
+        notes.insert(0, f"columns: {kind} {listed(roles.features)}{others}")
     if of_texts(dataset) and _are_markup(dataset.X if isinstance(dataset.X, list) else dataset.samples):
-        said.append("most texts contain HTML tags, which are read as words; remove them first")
+        notes.append("most texts contain HTML tags, which are read as words; remove them first")
     if dataset.skipped:
         other = [name for name, why in dataset.skipped if why == NO_IMAGE]
         broken = [name for name, why in dataset.skipped if why != NO_IMAGE]
         if other:
-            said.append(f"left out, not named like images: {_counted(other, 'file')} ({listed(other, most=4)})")
+            notes.append(f"left out, not named like images: {_counted(other, 'file')} ({listed(other, most=4)})")
         if broken:
-            said.append(f"left out, cannot be read: {_counted(broken, 'image')} ({listed(broken, most=4)})")
-    return said
+            notes.append(f"left out, cannot be read: {_counted(broken, 'image')} ({listed(broken, most=4)})")
+    return notes
 
 
 def _counted(names: list[str], noun: str) -> str:

@@ -19,7 +19,7 @@ from lsdc.data.columns import (
 )
 from lsdc.data.matrix import bad_cell, matrix
 from lsdc.data.number_formats import as_numbers
-from lsdc.data.prepare import Made
+from lsdc.data.prepare import Features
 from lsdc.data.reading import Columns, Dataset, Reading, Table, listed
 from lsdc.errors import InputError, Note, shown
 
@@ -40,21 +40,21 @@ def as_dataset(table: Table, reading: Reading) -> Dataset:
     rest = [name for name in names if name != label]
     text = reading.column or (TEXT if TEXT in rest and not reading.columns else None)
     others = [name for name in rest if name not in (*reading.columns, text)]
-    id_, numbering, said = _ids(table, others, reading, text)
+    id_, numbering, notes = _ids(table, others, reading, text)
     rest = [name for name in rest if name not in (id_, *numbering)]
     if text is None and not reading.columns and len(rest) == 1 and _are_plainly_texts(table, rest[0]):
         text = rest[0]
     if text is not None:
         if reading.column and as_numbers(table.columns[text]) is not None and not reading.matched:
             raise InputError(f"{table.path}: column {text!r} holds numbers, not texts; use it as a feature", "columns")
-        return _dataset(table, _texts(table, text), (text,), id_, label, said)
+        return _dataset(table, _texts(table, text), (text,), id_, label, notes)
     features = reading.columns or tuple(rest)
     if not features:
         raise InputError(f"{table.path}: no columns are left to use as features; it has {listed(list(table.columns))}")
     made = matrix(table, features, reading)
     if not reading.columns:
-        said += _doubts(table, features)
-    return _dataset(table, made.X, features, id_, label, [*said, *made.said], made)
+        notes += _doubts(table, features)
+    return _dataset(table, made.X, features, id_, label, [*notes, *made.notes], made)
 
 
 def _are_plainly_texts(table: Table, name: str) -> bool:
@@ -90,11 +90,11 @@ def _dataset(
     features: tuple[str, ...],
     id_: str | None,
     label: str | None,
-    said: list[str],
-    made: Made | None = None,
+    notes: list[str],
+    made: Features | None = None,
 ) -> Dataset:
     if label is not None and not _are_labels(table.columns[label]):
-        said, label = [*said, f"column {listed([label])} holds more than one label for each sample: not used"], None
+        notes, label = [*notes, f"column {listed([label])} holds more than one label for each sample: not used"], None
     used = {*features, id_, label}
     unused = tuple(name for name in table.columns if name not in used)
     names = list(table.columns[id_]) if id_ is not None else None
@@ -102,12 +102,12 @@ def _dataset(
     if label is not None and (blank := _blank(table.columns[label])):
         if len(blank) < len(table.places):
             raise bad_cell(table, label, blank[0])
-        said, y = [*said, f"column {listed([label])} is empty: there is nothing to compare with"], None
+        notes, y = [*notes, f"column {listed([label])} is empty: there is nothing to compare with"], None
     roles = Columns(features, id_, label, unused, *((made.names, made.prepared) if made else ()))
     known = labelled(table.path, X, y, names)
     beside = {name: words for name in unused if (words := _short(name, table.columns[name])) is not None}
     scales = made.scales if made else ()
-    return replace(known, columns=roles, notes=(*table.notes, *said), scales=scales, beside=beside)
+    return replace(known, columns=roles, notes=(*table.notes, *notes), scales=scales, beside=beside)
 
 
 def _short(name: str, values: Any) -> list[str] | None:
@@ -152,8 +152,8 @@ def _matched(table: Table, reading: Reading) -> tuple[Table, Reading]:
         if not all(name.isdigit() and int(name) < len(names) for name in wanted):
             return table, reading
         places = tuple(names[int(name)] for name in wanted)
-        said = f"the run was fitted on a file without a header: {listed(places)} are used by position"
-        return replace(table, notes=(*table.notes, said)), replace(reading, columns=places)
+        note = f"the run was fitted on a file without a header: {listed(places)} are used by position"
+        return replace(table, notes=(*table.notes, note)), replace(reading, columns=places)
     rest = (
         names
         if len(names) == len(wanted)
@@ -178,13 +178,13 @@ def _ids(table: Table, names: list[str], reading: Reading, text: str | None) -> 
     if text is None and not reading.columns and len(found) == len(names):  # something has to be left to cluster
         found = found[:1] if len(names) > 1 else []
     id_ = found[0] if found and usable[found[0]] else None
-    said: list[str] = []
+    notes: list[str] = []
     for name in found:
         role = "used as the id" if name == id_ else "left out"
         if reasons[name]:
             what = f"column {listed([name])} {reasons[name]}: {role}, not as a feature"
-            said.append(Note(what, "columns", "id_column", "drop"))
-    return id_, found, said
+            notes.append(Note(what, "columns", "id_column", "drop"))
+    return id_, found, notes
 
 
 def _doubts(table: Table, features: tuple[str, ...]) -> list[str]:

@@ -89,8 +89,8 @@ def _from_table(path: Path, rows: Rows, ids: Sequence[str], id_column: str | Non
     key = _key([names[i] for i in others], [columns[i] for i in others], ids, id_column)
     if key is None:
         label = named[0] if named else len(names) - 1
-        said = f"{path}: no id column; {names[label]!r} is read in the order of the data"
-        return _counted(path, np.array(columns[label]), ids), [said]
+        note = f"{path}: no id column; {names[label]!r} is read in the order of the data"
+        return _counted(path, np.array(columns[label]), ids), [note]
     label = named[0] if named else next(i for i in others if i != others[key])
     joined = _joined(path, [number for number, _ in rows], columns[others[key]], columns[label], ids)
     return joined, [f"{path}: labels in {names[label]!r}, matched by the ids in {listed([names[others[key]]])}"]

@@ -33,8 +33,8 @@ def with_vectors(table: Table, reading: Reading) -> tuple[Table, Reading]:
     if len(vectors) > 1:
         raise InputError(f"{table.path}: {listed(vectors)} all hold vectors; choose one", "columns")
     if has_texts:
-        said = Note(f"the vectors in {listed(vectors)} are clustered, not the texts in {TEXT}", "column")
-        table = replace(table, notes=(*table.notes, said))
+        note = Note(f"the vectors in {listed(vectors)} are clustered, not the texts in {TEXT}", "column")
+        table = replace(table, notes=(*table.notes, note))
     return table, replace(reading, columns=(vectors[0],))
 
 

@@ -142,10 +142,10 @@ class Job:
         resume = results.is_interrupted(run, model, settings, data)
         run.overwrite = not resume  # outdated files there are of no use
         X = dataset if self.on != "directions" else lsa(dataset.X, self.seed)
-        spent, said = measure.timed(model, X, run, resume, monitor)
+        spent, warned = measure.timed(model, X, run, resume, monitor)
         history = measure.curves(model)
         if self.on == "pretext":
-            X, said = model.transform(dataset.X), []
+            X, warned = model.transform(dataset.X), []
             model, more = self._on_features(X)
             spent += more
         result = {
@@ -156,7 +156,7 @@ class Job:
             **measure.clusters(model),
             **spent.as_dict(),
             "peak_mb": measure.peak_mb(),
-            "warnings": said,
+            "warnings": warned,
             "config": self.config(data),
             "environment": known,
             **measure.scores(model, X, dataset, inputs, self.seed),

@@ -78,10 +78,10 @@ def timed(model: Estimator, X: Any, run: Run, resume: bool, monitor: Monitor | N
         warnings.simplefilter("always", HealthWarning)
         model.fit(X, monitor=watch, **where)
     cpu = time.process_time() - cpu
-    said = [str(w.message) for w in caught if issubclass(w.category, HealthWarning)]
+    warned = [str(w.message) for w in caught if issubclass(w.category, HealthWarning)]
     outside = max(time.perf_counter() - wall - sum(here), 0.0)  # an epoch may have begun in another process
     whole = not resume and len(here) >= len(model.history_)
-    return Spent(outside + sum(record["seconds"] for record in model.history_), cpu if whole else None), said
+    return Spent(outside + sum(record["seconds"] for record in model.history_), cpu if whole else None), warned
 
 
 def peak_mb() -> float | None:

@@ -59,6 +59,7 @@ def build(session: Session) -> FastAPI:
     )
     _page_routes(app)
     _cluster_routes(app, session)
+    _list_routes(app, session)
     _sample_routes(app, session)
     _edit_routes(app, session)
     return app
@@ -84,14 +85,7 @@ def _page_routes(app: FastAPI) -> None:
     app.mount("/static", StaticFiles(directory=STATIC), "static")
 
 
-def _sample_routes(app: FastAPI, session: Session) -> None:
-    samples, n = session.samples, len(session.samples.ids)
-
-    def known(i: int) -> int:
-        if i >= n:
-            raise HTTPException(404, f"there is no sample {i}; the run has {n}")
-        return i
-
+def _list_routes(app: FastAPI, session: Session) -> None:
     @app.get("/api/samples")
     def listed(
         cluster: Annotated[int | None, Query(ge=OUTLIER, lt=2**40, description="-1 are the outliers")] = None,
@@ -106,6 +100,15 @@ def _sample_routes(app: FastAPI, session: Session) -> None:
         rows = session.chosen(cluster, low, high, q, order == "doubtful")
         page = [tile(session, i) for i in rows[offset : offset + limit].tolist()]
         return AsciiJSON({"total": len(rows), "items": page})
+
+
+def _sample_routes(app: FastAPI, session: Session) -> None:
+    samples, n = session.samples, len(session.samples.ids)
+
+    def known(i: int) -> int:
+        if i >= n:
+            raise HTTPException(404, f"there is no sample {i}; the run has {n}")
+        return i
 
     @app.get("/api/samples/{i}")
     def sample(i: SampleIndex) -> AsciiJSON:

@@ -54,7 +54,7 @@ def check_vectors(model: "Estimator", X: Any, reset: bool) -> Any:
     kinds = {getattr(kind, "kind", "") for kind in getattr(X, "dtypes", [getattr(X, "dtype", None)])}
     if kinds & {"m", "M"}:
         raise InputError("X contains dates or times; convert them to numbers first")
-    said = id_warning(X) if reset and hasattr(X, "iloc") and hasattr(X, "columns") else ""
+    warning = id_warning(X) if reset and hasattr(X, "iloc") and hasattr(X, "columns") else ""
     options: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": False, "ensure_min_samples": least}
     try:
         X = validate_data(model, X, reset=reset, **options)
@@ -66,9 +66,9 @@ def check_vectors(model: "Estimator", X: Any, reset: bool) -> Any:
         raise NotNumbers(f"X contains {X.dtype}; convert it to numbers first")
     sources.check_finite(X)
     if reset and hasattr(model, "feature_names_in_"):
-        said = said or scale_warning(model.feature_names_in_, X)
-    if said:
-        warnings.warn(said, HealthWarning, stacklevel=5)
+        warning = warning or scale_warning(model.feature_names_in_, X)
+    if warning:
+        warnings.warn(warning, HealthWarning, stacklevel=5)
     return X
 
 

@@ -50,7 +50,7 @@ class Live:
             disable=not (console.is_terminal or console.is_jupyter),
         )
         self.tasks: dict[str, Any] = {}
-        self.said = 0.0
+        self.last_line = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -92,11 +92,11 @@ class Live:
             return
         figures, last = figures_of(step.record), step.epoch == step.epochs
         self.bars.update(task, completed=step.epoch, epoch=step.epoch, figures=figures, left="" if last else left)
-        if self.bars.disable and (last or time.monotonic() - self.said > REPORT_EVERY):
-            self.said = time.monotonic()
+        if self.bars.disable and (last or time.monotonic() - self.last_line > REPORT_EVERY):
+            self.last_line = time.monotonic()
             figures += f" · {left}" if left else ""
-            said = f"{step.stage}: epoch {step.epoch}/{step.epochs} · {figures}"
-            self.console.print(Text(said), soft_wrap=True)
+            text = f"{step.stage}: epoch {step.epoch}/{step.epochs} · {figures}"
+            self.console.print(Text(text), soft_wrap=True)
 
 
 def ProgressBar() -> Live:
@@ -118,7 +118,7 @@ class Board:
             disable=not console.is_terminal,
         )
         self.tasks: dict[str, Any] = {}
-        self.said: dict[str, float] = {}
+        self.last_line: dict[str, float] = {}
 
     def __enter__(self) -> Self:
         self.bars.start()
@@ -146,8 +146,8 @@ class Board:
         figures = f"{step.stage} · {figures_of(step.record)}" if step.record else step.stage
         epoch = step.epoch if step.record else step.epoch - 1
         self.bars.update(self.tasks[name], completed=epoch, total=max(step.epochs, 1), figures=figures)
-        if step.record and time.monotonic() - self.said.get(name, 0.0) > 6 * REPORT_EVERY:
-            self.said[name] = time.monotonic()
+        if step.record and time.monotonic() - self.last_line.get(name, 0.0) > 6 * REPORT_EVERY:
+            self.last_line[name] = time.monotonic()
             self.say(name, f"epoch {step.epoch}/{step.epochs} · {figures}")
 
     def say(self, name: str, what: str) -> None:

@@ -22,7 +22,7 @@ class Course:
     title: str
     epochs: int
     curves: list[Curve]
-    said: str
+    sentence: str
 
 
 def courses(history: list[dict[str, Any]], n_clusters: int) -> list[Course]:
@@ -37,12 +37,12 @@ def _course(name: str, records: list[dict[str, Any]], n_clusters: int) -> Course
     ends = ("epoch 1", f"epoch {len(records)}")
     curves = [_drawn("Loss", records, "loss", ends, None)]
     curves += [_drawn(title, records, key, ends, (0.0, 1.0)) for key, title in SHARES.items()]
-    alive, said = _values(records, "alive"), ""
+    alive, sentence = _values(records, "alive"), ""
     if len(set(alive)) == 1:
-        said = f"{alive[0]:.0f} of {n_clusters} clusters are alive in every epoch."
+        sentence = f"{alive[0]:.0f} of {n_clusters} clusters are alive in every epoch."
     elif alive:
         curves.append(curve("Clusters alive", range(len(alive)), alive, ends))
-    return Course(_title(name), len(records), [c for c in curves if c], said)
+    return Course(_title(name), len(records), [c for c in curves if c], sentence)
 
 
 def _title(name: str) -> str:

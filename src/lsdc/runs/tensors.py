@@ -56,8 +56,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (SafetensorError, KeyError, ValueError, OSError, RuntimeError) as error:
-        said = "no lsdc header" if isinstance(error, KeyError) else reason(error)
-        raise InputError(f"{path}: not a file written by lsdc, or truncated ({said})") from None
+        why = "no lsdc header" if isinstance(error, KeyError) else reason(error)
+        raise InputError(f"{path}: not a file written by lsdc, or truncated ({why})") from None
     if not isinstance(header, dict):
         raise InputError(f"{path}: not a file written by lsdc (its header is not a JSON object)")
     return tensors, header

@@ -75,8 +75,8 @@ def examine(record: Record, history: list[Record], epochs: int, remedies: dict[s
     first = history[0] if history else record
     shrunk = "scale" in record and record["scale"] < 1e-3 * first.get("scale", 0.0)
     found = symptoms({**record, "spread": 0.0} if shrunk else record, remedies)
-    said = {kind for earlier in history for kind in earlier.get("warned", ())}
-    warned = [kind for kind in found if kind not in said and _is_due(kind, record["epoch"], history, epochs)]
+    reported = {kind for earlier in history for kind in earlier.get("warned", ())}
+    warned = [kind for kind in found if kind not in reported and _is_due(kind, record["epoch"], history, epochs)]
     for kind in warned:
         warnings.warn(f"epoch {record['epoch']}: {found[kind]}", HealthWarning, stacklevel=1)
     shares = record["shares"]

@@ -39,9 +39,9 @@ def encoder_of(given: Any, takes: str, settings: Mapping[str, Any]) -> Encoder:
 
 def _kind(given: str, takes: str) -> tuple[str, str]:
     """The kind of an encoder, guessed from its name unless stated."""
-    said = re.match(r"([a-z-]{2,}):(?!\\|//)", given)  # C:\net.onnx is a file
-    if said:
-        return said[1], given[said.end() :]
+    stated = re.match(r"([a-z-]{2,}):(?!\\|//)", given)  # C:\net.onnx is a file
+    if stated:
+        return stated[1], given[stated.end() :]
     if takes == "images":
         return ("onnx" if given.lower().endswith(".onnx") else "hf"), given
     return ("wordllama" if given == "wordllama" else "sentence-transformers"), given

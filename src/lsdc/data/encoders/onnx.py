@@ -50,9 +50,9 @@ class Onnx(ImageEncoder):
         shape = list(inputs[0].shape) if inputs else []
         right = len(inputs) == 1 and len(shape) == 4 and inputs[0].type in TYPES and 3 in (shape[1], shape[3])
         if not right:
-            said = ", ".join(f"{i.name}: {i.type} of {_shape(i.shape)}" for i in inputs) or "none"
+            taken = ", ".join(f"{i.name}: {i.type} of {_shape(i.shape)}" for i in inputs) or "none"
             raise InputError(
-                f"{self.name}: takes {said}; an encoder must take one batch of images (n, 3, h, w) or (n, h, w, 3)"
+                f"{self.name}: takes {taken}; an encoder must take one batch of images (n, 3, h, w) or (n, h, w, 3)"
             )
         self.input, self.dtype, self.first = inputs[0].name, TYPES[inputs[0].type], shape[1] == 3
         self.fixed_batch = shape[0] if isinstance(shape[0], int) else None
