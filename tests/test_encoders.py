@@ -180,7 +180,7 @@ def bad_networks(folder):
     ("words", "parts"),
     [
         (["--encoder", "text.onnx"], ["text.onnx: not a usable ONNX file"]),
-        (["--encoder", "weights.pt"], ["weights.pt: a file; an encoder is an .onnx file, a folder, or a name"]),
+        (["--encoder", "weights.pt"], ["weights.pt: not an encoder, which is an .onnx file, a folder, or a name"]),
         (["--encoder", "gone.onnx"], ["gone.onnx: no such file"]),
         (["--encoder", "vector.onnx"], ["takes x: tensor(float) of (n, 7)", "(n, 3, h, w)"]),
         (["--encoder", "nan.onnx", "--encoder-set", "output=w"], ["NaN or infinite features"]),

@@ -87,7 +87,7 @@ def test_folders_of_images(tmp_path):
         ("x.txt", b"\n\n", "is empty"),
         ("x.jsonl", b'{"text": "a"}\nnot json\n', "line 2 is not a JSON object with fields"),
         ("x.xlsx", b"", "cannot read .xlsx"),
-        ("x", b"", "a file without an ending"),
+        ("x", b"", "a file without an extension"),
     ],
 )
 def test_bad_files_are_named(tmp_path, name, content, message):

@@ -1,4 +1,4 @@
-"""Spoilt models and run folders: each is read and used, or refused by an InputError of one line; nothing else."""
+"""Damaged models and run folders: each is read and used, or refused by an InputError of one line; nothing else."""
 
 import json
 

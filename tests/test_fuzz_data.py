@@ -1,4 +1,4 @@
-"""Spoilt data files: each is read and can be clustered, or is refused by an InputError of one line."""
+"""Damaged data files: each is read and can be clustered, or is refused by an InputError of one line."""
 
 import io
 import json

@@ -249,7 +249,7 @@ def test_texts_without_a_known_word_are_pointed_out():
         model.predict(["ein Apfel", "red"])
     with warnings.catch_warnings(action="error"):
         model.fit([*texts, ""])
-    with pytest.raises(InputError, match="X contains texts without words to tell them apart by"):
+    with pytest.raises(InputError, match="X contains texts, but no words to tell them apart by"):
         model.fit(["the", "of"])
 
 

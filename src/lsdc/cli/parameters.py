@@ -72,7 +72,7 @@ def complete(given: dict[str, Any], dataset: Dataset, method: str) -> dict[str, 
     if given.get("n_clusters", dataset.n_clusters) is None and not METHODS[method].finds_n_clusters:
         raise InputError(
             f"--clusters is missing: {dataset.name} has no known number of classes; "
-            "give a number or --clusters auto, or look first with lsdc suggest-k DATA"
+            "give a number or --clusters auto, or run lsdc suggest-k DATA first"
         )
     return {"n_clusters": dataset.n_clusters, "random_state": 0, **given}
 

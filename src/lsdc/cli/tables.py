@@ -55,7 +55,7 @@ SamplesOption = Annotated[
 def reproduce(
     name: TableArgument,
     datasets: DatasetsOption = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="seeds 0 to N-1 (the paper has ten)")] = 3,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="how many seeds to run, from 0 up (the paper: ten)")] = 3,
     scale: TableScaleOption = "cpu",
     out_: Annotated[
         Path, typer.Option("--out", "-o", help="the folder for results; finished ones are not run again")
@@ -130,7 +130,7 @@ def compare(
     context: typer.Context,
     data: DataArgument,
     methods: MethodsOption = "all",
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="seeds 0 to N-1")] = 1,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="how many seeds to run, from 0 up")] = 1,
     clusters: ClustersOption = None,
     out_: OutOption = None,
     set_: SetOption = None,

@@ -24,7 +24,7 @@ def check_memory(path: Path, size: int, what: str = "unpacks to") -> None:
     most = _bytes(given) if given else max(UNPACKED, RATIO * path.stat().st_size)
     if size > most:
         why = f"{VARIABLE} is {given}" if given else f"more than {RATIO} times its size"
-        raise InputError(f"{path}: {what} {size:,} bytes, {why}; set {VARIABLE} (8G, say) if you mean to read it")
+        raise InputError(f"{path}: {what} {size:,} bytes, {why}; to read it anyway, set {VARIABLE} (to 8G, say)")
 
 
 def _bytes(text: str) -> int:

@@ -46,7 +46,7 @@ DATASETS: dict[str, Callable[[Path], Dataset]] = {
 
 
 def load(name: str, root: str | Path = "", watch: Watch = quiet) -> Dataset:
-    """A data set by name; ``root`` is where downloaded files are kept, and ``watch`` is shown how far a download is."""
+    """A data set by name; ``root`` is where downloads are kept, and ``watch`` is called with their progress."""
     if name not in DATASETS:
         raise unknown("data set", name, DATASETS)
     with watched(watch):

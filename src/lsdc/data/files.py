@@ -53,8 +53,8 @@ def _read(name: str, root: str | Path, reading: Reading, watch: Watch) -> Datase
         raise InputError(f"{name}: not a plain file")
     if path.suffix.lower() not in READERS:
         raise InputError(
-            f"{name}: cannot read {path.suffix or 'a file without an ending'}; "
-            f"supported are {', '.join(READERS)}, images and folders of images"
+            f"{name}: cannot read {path.suffix or 'a file without an extension'}; "
+            f"lsdc reads {', '.join(READERS)}, images and folders of images"
         )
     try:
         return READERS[path.suffix.lower()](path, reading)

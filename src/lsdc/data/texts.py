@@ -31,7 +31,7 @@ class TfIdf:
         try:
             vectorizer.fit(texts)
         except ValueError:
-            raise InputError("X contains texts without words to tell them apart by") from None
+            raise InputError("X contains texts, but no words to tell them apart by") from None
         return cls(tuple(vectorizer.get_feature_names_out()), vectorizer.idf_)
 
     def transform(self, texts: Sequence[str]) -> sp.csr_matrix:

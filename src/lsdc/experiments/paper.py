@@ -203,4 +203,4 @@ def check_datasets(name: str, is_image: Mapping[str, bool]) -> None:
     """Refuse data sets that a table cannot use."""
     for dataset, images in is_image.items():
         if not images and any(VARIANTS[v].images_only for v in TABLES[name].variants):
-            raise InputError(f"data set {dataset}: table {name} needs images, and {dataset} has none")
+            raise InputError(f"data set {dataset}: table {name} needs images, but {dataset} has none")

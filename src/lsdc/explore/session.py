@@ -144,7 +144,7 @@ class Session:
 
     def _lay_out(self, dataset: Dataset | None) -> None:
         if dataset is None:
-            self.map = Status("missing", "without the data there is no map, and there are no neighbours or splits")
+            self.map = Status("missing", "without the data there can be no map, neighbours or splits")
             return
         try:
             f = features.directions(load(self.run.path, device="cpu").transform(dataset))

@@ -43,7 +43,7 @@ METHODS: dict[str, type[Estimator]] = {
 
 
 def load(path: str | os.PathLike[str], **params: Any) -> Estimator:
-    """Load a saved model from its file or its run folder; pass parts that were functions again.
+    """Load a saved model from its file or its run folder; parts that were functions must be passed again.
 
     Other parameters can be changed at the same time, e.g. ``device="cpu"``.
     """

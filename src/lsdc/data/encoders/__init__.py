@@ -33,7 +33,7 @@ def encoder_of(given: Any, takes: str, settings: Mapping[str, Any]) -> Encoder:
         right = "encoder" if ENCODERS[kind].takes == "images" else "text_encoder"
         raise InputError(f"{given}: {kind} encodes {ENCODERS[kind].takes}, not {takes}", right)
     if kind in FOLDERS and Path(name).is_file():
-        raise InputError(f"{name}: a file; an encoder is an .onnx file, a folder, or a name on the Hugging Face hub")
+        raise InputError(f"{name}: not an encoder, which is an .onnx file, a folder, or a name on the Hugging Face hub")
     return ENCODERS[kind](name, settings)
 
 
