@@ -272,7 +272,7 @@ def test_images_on_another_scale_are_pointed_out(tmp_path):
     np.save(tmp_path / "new.npy", images / 255)
     model = KMeans(2, n_init=1, random_state=0).fit(images)
     for wrong in (images / 255, images * np.uint16(257)):
-        with pytest.warns(HealthWarning, match="another scale than those the model was fitted on"):
+        with pytest.warns(HealthWarning, match="a different scale from those the model was fitted on"):
             model.predict(wrong)
     with warnings.catch_warnings(action="error"):
         model.predict(images.astype(float))

@@ -268,4 +268,4 @@ def test_a_run_that_is_looked_at_from_elsewhere_says_where_its_data_is(tmp_path)
     (tmp_path / "elsewhere").mkdir()
     assert inside("fit", "x.csv", *KMEANS, cwd=tmp_path).returncode == 0
     done = inside("export", "../run", "--features", "f.npy", cwd=tmp_path / "elsewhere")
-    refused(done, "x.csv: not here", "start this where it was fitted")
+    refused(done, "x.csv: not found", "run this command where it was fitted")
