@@ -394,7 +394,7 @@ BAD_X = {
     "odd channels": (lambda X: np.zeros((9, 8, 8, 7)), r"1, 3 or 4 channels"),
     "image NaN": (lambda X: np.full((9, 8, 8), np.nan), r"NaN in row 0"),
     "image words": (lambda X: np.full((9, 8, 8), "a"), r"dtype"),
-    "empty texts": (lambda X: ["", " "] * 5, r"without words"),
+    "empty texts": (lambda X: ["", " "] * 5, r"but no words"),
 }
 
 
