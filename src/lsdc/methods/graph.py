@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from lsdc import parallel
 from lsdc.data.sampler import Batch, draw
 from lsdc.data.sources import Data, flat
-from lsdc.functional import graph_information, nearest, rearranged, walk
+from lsdc.functional import graph_information, merged, nearest, rearranged, walk, walk_joint
 from lsdc.methods.deep import CHUNK, assigned
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.classifiers import FORMS, Classifiers
@@ -28,6 +28,7 @@ NEIGHBOURS = 10  # of a sample in the graph, if clusters are large enough
 SAMPLES = 20_000  # among which a graph is made: classifiers need no more, and any data takes the same time
 MOMENTUM = 0.9  # of the mean prediction
 KMEANS_SAMPLES = 5_000
+MOST_SMALL = 200  # clusters to merge: the time grows with the cube
 # of a nat of entropy when classifiers are compared: for nothing, halves of a large cluster beat a small one
 PRICE = 0.2
 CLASSIFIERS = Plan(epochs=20, batch_size=512, optimizer="adam", lr=3e-2, weight_decay=0.0, schedule="cosine")
@@ -81,22 +82,49 @@ class Fixed(nn.Module):
         return float(found[best])
 
 
-def starts(f: Tensor, n_init: int, n_clusters: int, seed: int, few: bool = False) -> Tensor:
+def starts(
+    f: Tensor, n_init: int, n_clusters: int, seed: int, few: bool = False, graph: Tensor | None = None
+) -> Tensor:
     """Where classifiers begin (n_init, D, K): each at the centres of a K-means of its own, on some of the samples.
 
     Random weights end in worse clusters (documents and embeddings: 4 to 15 points of ACC on average), but where samples
-    have few numbers every other start is random: K-means cuts two moons in the same wrong way each time.
+    have few numbers every other start is random: K-means cuts two moons in the same wrong way each time. With a graph,
+    every other start is merged from small clusters instead.
     """
     result = torch.randn(n_init, f.shape[1], n_clusters, generator=generator(seed, "classifiers"))
     result *= 0.5 / f.shape[1] ** 0.5
     for i in range(n_init):
-        if few and i // len(FORMS) % 2 == 0:  # each form of the loss has both kinds of start
+        is_other = i // len(FORMS) % 2 == 0  # each form of the loss has both kinds of start
+        if few and is_other:
             continue
-        some = f[torch.randperm(len(f), generator=generator(seed, "kmeans sample", i))[:KMEANS_SAMPLES]].cpu().numpy()
+        some = f[torch.randperm(len(f), generator=generator(seed, "kmeans sample", i))[:KMEANS_SAMPLES]].cpu()
+        merging = graph is not None and is_other
+        n = small_clusters(len(some), n_clusters) if merging else n_clusters
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # copies of few samples
-            found = KMeans(n_clusters, n_init=1, random_state=derive(seed, "kmeans", i) % 2**32).fit(some)
-        result[i] = towards(torch.from_numpy(found.cluster_centers_.T.copy()).to(f.dtype))
+            found = KMeans(n, n_init=1, random_state=derive(seed, "kmeans", i) % 2**32).fit(some.numpy())
+        centres = torch.from_numpy(found.cluster_centers_).to(f)
+        if graph is not None and n > n_clusters:
+            centres = merged_centres(f, centres, n_clusters, graph)
+        result[i] = towards(centres.T)
     return result.to(f.device)
+
+
+def small_clusters(n: int, n_clusters: int) -> int:
+    """How many small clusters are merged into ``n_clusters``: ten for each, of ten samples at least."""
+    return max(n_clusters, min(10 * n_clusters, MOST_SMALL, n // 10))
+
+
+def merged_centres(f: Tensor, centres: Tensor, n_clusters: int, graph: Tensor) -> Tensor:
+    """Centres (K, D) of clusters that are merged from small ones (M, D), as explains the graph best.
+
+    K-means puts its few centres where samples are dense and halves a large group; small clusters hardly ever cross a
+    border, and the graph tells which of them belong together (decision 88).
+    """
+    small = torch.cat([torch.cdist(part, centres).argmin(1) for part in torch.split(f, CHUNK)])
+    joint = walk_joint(graph.cpu(), small.cpu(), len(centres), SHORT_WALK)
+    labels = merged(joint, n_clusters, PRICE).to(f.device)[small]
+    member = nn.functional.one_hot(labels, n_clusters).to(f.dtype)
+    return member.T @ f / member.sum(0).clamp(min=1)[:, None]
 
 
 def towards(centres: Tensor) -> Tensor:

@@ -99,7 +99,7 @@ class Encoder:
         views = [axes.of(self.features(indices, name, v, augmented=True)) for v in range(N_VIEWS)]
         fixed = Fixed(axes.of(f), neighbours, torch.stack(views))
         seed = derive(self.context.seed, name)
-        start = starts(fixed.features, self.settings.n_init, self.settings.n_clusters, seed)
+        start = starts(fixed.features, self.settings.n_init, self.settings.n_clusters, seed, graph=neighbours)
         classifiers, history = self.trained(name, Classifiers(start, forms=forms), fixed)
         return classifiers, fixed, axes, history
 

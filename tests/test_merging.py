@@ -1,0 +1,92 @@
+"""Merging small clusters by the graph: a literal reference, and a case whose answer is known."""
+
+from itertools import combinations
+
+import pytest
+import torch
+from sklearn.cluster import KMeans
+
+from lsdc.functional import merged, nearest, walk_joint
+from lsdc.functional.graph import joint_information
+from lsdc.methods.graph import merged_centres, small_clusters, starts
+from lsdc.metrics import clustering_accuracy
+
+
+def literally(joint, n_clusters, price):
+    """Every pair is tried in every round, and the information computed anew."""
+    groups = [[i] for i in range(len(joint))]
+
+    def explained(groups):
+        member = torch.zeros(len(joint), len(groups), dtype=torch.double)
+        for c, group in enumerate(groups):
+            member[group, c] = 1
+        return float(joint_information(member.T @ joint @ member, price))
+
+    while len(groups) > n_clusters:
+        tried = [
+            [*(g for i, g in enumerate(groups) if i not in pair), groups[pair[0]] + groups[pair[1]]]
+            for pair in combinations(range(len(groups)), 2)
+        ]
+        groups = max(tried, key=explained)
+    return {frozenset(group) for group in groups}
+
+
+@pytest.mark.parametrize("price", [0.0, 0.2, 0.7])
+@pytest.mark.parametrize("seed", range(4))
+def test_merging_is_that_of_trying_every_pair(seed, price):
+    rng = torch.Generator().manual_seed(seed)
+    joint = torch.rand(9, 9, generator=rng, dtype=torch.double) ** 3 + torch.diag(torch.rand(9, generator=rng))
+    joint = joint + joint.T
+    joint /= joint.sum()
+    found = merged(joint, 3, price)
+    groups = {frozenset(torch.where(found == c)[0].tolist()) for c in found.unique()}
+    assert groups == literally(joint, 3, price)
+
+
+def test_small_clusters_that_nobody_is_in_are_merged_first():
+    joint = torch.zeros(4, 4, dtype=torch.double)
+    joint[0, 0] = joint[1, 1] = 0.5
+    found = merged(joint, 2, 0.2)
+    assert found[0] != found[1]
+
+
+@pytest.fixture(scope="module")
+def uneven():
+    """A group of 400 that is three times as long as wide, and two of 100 that are close: K-means halves the first."""
+    truth = torch.repeat_interleave(torch.arange(3), torch.tensor([400, 100, 100]))
+    x = torch.randn(600, 8, generator=torch.Generator().manual_seed(0))
+    x[truth == 0, 0] *= 3
+    x[truth > 0, 1] += 12
+    x[truth == 2, 2] += 6
+    return truth, x, nearest(x, 8, "l2").indices
+
+
+def test_merged_starts_find_groups_that_kmeans_halves(uneven):
+    truth, x, graph = uneven
+    f = (x - x.mean(0)) / x.norm(dim=1).mean()
+
+    def accuracy(centres):
+        return clustering_accuracy(truth.numpy(), torch.cdist(f, centres).argmin(1).numpy())
+
+    few, many = (torch.from_numpy(KMeans(n, n_init=5, random_state=0).fit(f.numpy()).cluster_centers_) for n in (3, 30))
+    assert accuracy(few) < 0.75
+    small = torch.cdist(f, many).argmin(1)
+    labels = merged(walk_joint(graph, small, 30, 3), 3, 0.2)[small]
+    assert clustering_accuracy(truth.numpy(), labels.numpy()) == 1
+    centres = merged_centres(f, many, 3, graph)
+    by_hand = torch.stack([f[truth == c].mean(0) for c in range(3)])
+    assert torch.cdist(by_hand, centres).min(1).values.max() < 1e-5
+
+
+def test_only_every_other_start_is_merged(uneven):
+    _, x, graph = uneven
+    plain, with_graph = starts(x, 8, 3, seed=0), starts(x, 8, 3, seed=0, graph=graph)
+    changed = [not torch.equal(a, b) for a, b in zip(plain, with_graph, strict=True)]
+    assert changed == [True] * 4 + [False] * 4
+
+
+@pytest.mark.parametrize(
+    ("n", "n_clusters", "expected"), [(5000, 10, 100), (5000, 100, 200), (50, 10, 10), (300, 5, 30)]
+)
+def test_small_clusters_have_ten_samples_at_least(n, n_clusters, expected):
+    assert small_clusters(n, n_clusters) == expected
