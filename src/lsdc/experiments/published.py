@@ -1,4 +1,4 @@
-"""Published accuracies (%): the paper's tables, that of image sets completed from the methods' own papers."""
+"""Published accuracies (%): the paper's tables; TABLE1 also has figures from the other methods' own papers."""
 
 TABLE1: dict[str, dict[str, str]] = {
     "cifar10": {

@@ -1,4 +1,4 @@
-"""Many small clusters become few: the two whose union costs the least explanation are merged again and again."""
+"""Small clusters merged into a few: again and again the two whose merger loses the least information of the graph."""
 
 import torch
 from torch import Tensor
@@ -13,8 +13,9 @@ def _entropy(values: Tensor) -> Tensor:
 def merged(joint: Tensor, n_clusters: int, price: float) -> Tensor:
     """The cluster of each of M small ones (M,), by how often walks lead from one to another (M, M), both ways alike.
 
-    Each merger costs as little as possible of what ends of a walk say of each other, less ``price`` of the entropy
-    (``joint_information``). What rows would become is kept up to date, so that all mergers together take M^3 steps.
+    Each merger loses as little as possible of the mutual information between the two ends of a walk, minus ``price``
+    times the entropy (``joint_information``). The entropies of possible rows are updated, not recomputed, so that all
+    mergers together take M^3 operations.
     """
     J = joint.double().clone()
     m = len(J)

@@ -1,4 +1,4 @@
-"""LSD-C with pairs from a neighbour graph of all samples: many linear classifiers on features that stay as they are."""
+"""LSD-C with pairs from a neighbour graph of all samples: many linear classifiers, their starts, and the choice."""
 
 import warnings
 from typing import Any
@@ -29,20 +29,20 @@ SAMPLES = 20_000  # among which a graph is made: classifiers need no more, and a
 MOMENTUM = 0.9  # of the mean prediction
 KMEANS_SAMPLES = 5_000
 MOST_SMALL = 200  # clusters to merge: the time grows with the cube
-# of a nat of entropy when classifiers are compared: for nothing, halves of a large cluster beat a small one
+# per nat of entropy when classifiers are compared: at 0, splitting a large cluster would beat finding a small one
 PRICE = 0.2
 CLASSIFIERS = Plan(epochs=20, batch_size=512, optimizer="adam", lr=3e-2, weight_decay=0.0, schedule="cosine")
-# steps over which classifiers are compared; of few numbers, a cut through a group costs few links
+# steps over which classifiers are compared; with few features per sample, a cut through a group crosses few links
 SHORT_WALK, LONG_WALK = 3, 50
 NEARLY = 0.95  # of the best explanation: sizes are taken to be even where the data does not object
-LATER = 10**9  # nothing is warned of in the first half: what starts lack is still to come
+LATER = 10**9  # no warnings in the first half: clusters that starts lack may still appear
 REMEDIES = {"collapsed": "a larger n_init, or neighbours='batch'", "dead": "a larger n_init, or another random_state"}
 
 
 class Fixed(nn.Module):
     """Features (n, D) that stay as they are, their graph, and views (V, n, D) of them if there are any.
 
-    Made again where a run goes on, so no part of it is in a checkpoint.
+    Recomputed when a run is resumed, so it is not in a checkpoint.
     """
 
     features: Tensor
@@ -64,7 +64,7 @@ class Fixed(nn.Module):
         return torch.stack([self.worth(one, classifiers.n_clusters, steps) for one in clusters])
 
     def worth(self, labels: Tensor, n_clusters: int, steps: int) -> Tensor:
-        """How well clusters explain the graph: what ends of a walk say of each other, less the price of clusters."""
+        """How well clusters explain the graph: the mutual information of a walk's ends, minus the price of clusters."""
         shares = torch.bincount(labels, minlength=n_clusters).double() / len(labels)
         entropy: Tensor = torch.special.entr(shares).sum()
         return graph_information(self.neighbours, labels, n_clusters, steps) - PRICE * entropy
@@ -115,7 +115,7 @@ def small_clusters(n: int, n_clusters: int) -> int:
 
 
 def merged_centres(f: Tensor, centres: Tensor, n_clusters: int, graph: Tensor) -> Tensor:
-    """Centres (K, D) of clusters that are merged from small ones (M, D), as explains the graph best.
+    """Centres (K, D) of clusters that are merged from small ones (M, D), so that they explain the graph best.
 
     K-means puts its few centres where samples are dense and halves a large group; small clusters hardly ever cross a
     border, and the graph tells which of them belong together (decision 88).
@@ -284,7 +284,7 @@ def fit_fixed(network: Network, data: Data, settings: Any, context: Context) -> 
     k, few = min(settings.k, len(rows) - 1), isinstance(network.backbone.stages[-1], Waves)
     fixed = Fixed(*fit_backbone(network.backbone, data, rows, k, derive(context.seed, "directions")), few=few)
     start = starts(fixed.features, settings.n_init, settings.n_clusters, context.seed, few)
-    # few numbers have hardly a wrong neighbour, and a pair that is torn apart is what leads a random start on
+    # samples of few numbers have hardly a wrong neighbour, and split pairs are what a random start learns from
     first = Classifiers(start, wrong=0.0) if few else Classifiers(start)
     stage = ClassifierTraining("starts", first, fixed, settings, settings.plan)
     history = train(stage, stage.data, stage.plan, context)

@@ -124,7 +124,7 @@ class NetworkTraining:
     """Network and classifiers together, on views of samples that walks join; the graph is renewed every epoch.
 
     All classifiers teach the network, so that none of them decides alone what its features become. Walks bring samples
-    of a group together; as they have, more and more pairs are two views of one image, which know of no wrong neighbour.
+    of a group together; as training goes on, more and more pairs are two views of one image, which are never wrong.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ def fit_images(network: Network, views: Views, data: Data, settings: Any, contex
     """Cluster images after a pretext: classifiers on its features, network and classifiers, classifiers once more.
 
     Where that is cheap, a network learns three times from the same start, and the one whose clusters are most like
-    those of the others is kept: a partition that one of them happens on seldom comes twice.
+    those of the others is kept: an accidental partition is rarely found twice.
     """
     encoder = Encoder(network, views, data, settings, context)
     found, _, axes, history = encoder.classify("starts", IMAGE_FORMS)

@@ -13,9 +13,8 @@ from lsdc.nn.projection import N_DIRECTIONS
 
 Forms = tuple[tuple[float, float], ...]
 GAIN = 10.0  # of logits, as features have length one
-# (power, rarity) of the likelihood, in turn. A power below 1 leaves room for doubt, in which a classifier finds its way
-# among even groups, which the first form expects; a rarity below 1 rewards rare clusters less, so no large group is
-# split for their sake.
+# (power, rarity) of the likelihood, in turn. The first form assumes groups of equal size: a power below 1 leaves room
+# for doubt, which helps to find them. A rarity below 1 rewards rare clusters less, so no large group is split for them.
 FORMS = ((0.6, 1.0), (1.0, 1.0), (1.0, 0.6), (1.0, 0.4))
 IMAGE_FORMS = FORMS[:2]  # a network needs many tries with these, the others find less there
 WRONG = 0.1  # of the pairs, in the likelihood: even good neighbours are not all of the same group (decision 70)

@@ -1,4 +1,4 @@
-"""One process at a time per folder: a lock on a file that is never removed, as a removed one can be held twice."""
+"""One process at a time per folder: a lock on a file that is never removed, or two could each hold their own."""
 
 import errno
 import os
