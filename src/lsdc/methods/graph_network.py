@@ -92,14 +92,18 @@ class Encoder:
         k = min(self.settings.k, len(f) - 1)
         return axes, nearest(nn.functional.normalize(axes.of(f)), k, "l2").indices
 
-    def classify(self, name: str, forms: Forms = FORMS) -> tuple[Classifiers, Fixed, Axes, list[Record]]:
-        """Train classifiers on the features as they are now."""
+    def classify(
+        self, name: str, forms: Forms = FORMS, merging: bool = False
+    ) -> tuple[Classifiers, Fixed, Axes, list[Record]]:
+        """Train classifiers on the features as they are now, half of them from merged starts if ``merging``."""
         f, indices = self.sampled(name)
         axes, neighbours = self.graph(f)
         views = [axes.of(self.features(indices, name, v, augmented=True)) for v in range(N_VIEWS)]
         fixed = Fixed(axes.of(f), neighbours, torch.stack(views))
         seed = derive(self.context.seed, name)
-        start = starts(fixed.features, self.settings.n_init, self.settings.n_clusters, seed, graph=neighbours)
+        start = starts(
+            fixed.features, self.settings.n_init, self.settings.n_clusters, seed, graph=neighbours if merging else None
+        )
         classifiers, history = self.trained(name, Classifiers(start, forms=forms), fixed)
         return classifiers, fixed, axes, history
 
@@ -187,7 +191,7 @@ def fit_images(network: Network, views: Views, data: Data, settings: Any, contex
         suffix = f"-{number + 1}" if number else ""
         stage = NetworkTraining(encoder, start.clone(), found.bias.detach(), found.best, settings, suffix)
         records = train(stage, stage.data, settings.plan, context, stage.prepare)
-        again, fixed, axes, more = encoder.classify(f"choice{suffix}")
+        again, fixed, axes, more = encoder.classify(f"choice{suffix}", merging=True)
         again, last = encoder.trained(f"agreement{suffix}", rearrange(agreed(again, fixed), fixed), fixed)
         encoder.fold(again, axes)
         tries.append((records + more + last, deepcopy(network.state_dict()), encoder.labels()))
