@@ -3,12 +3,14 @@
 ``python benchmarks/fuzz.py [--inputs 1000000] [--minutes 30] [--out results/fuzz.json]`` runs the tests with damaged
 files (tests/test_fuzz.py, tests/test_fuzz_data.py) again and again, each round with new files, and counts them in the
 file ``--out``. Started again, it continues counting. A file that breaks a reader of data is kept in tests/broken,
-where the tests find it from then on. The exit code is then 1.
+where the tests find it from then on. The exit code is then 1. No process of a round may take more than 4 GB: a reader
+that wants more fails its round, and the machine goes on.
 """
 
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -20,7 +22,14 @@ from lsdc.runs.environment import environment
 
 TESTS = Path(__file__).parent.parent / "tests"
 TIMES = 20  # as many files in a round as in the tests, of those that are quick to try
+MOST_MEMORY = 4 * 2**30  # bytes of data of any process; a round needs less than one
 QUICK = Path("/dev/shm")  # a file system in memory: half the time goes into waiting for a disk
+
+
+def limit_memory(most=MOST_MEMORY):
+    """Limit this process and those it starts; a reader without bounds took 22 GB before the kernel ended it."""
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 def one_round(number):
@@ -45,6 +54,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=1e9)
     parser.add_argument("--out", type=Path, default=Path("results/fuzz.json"))
     words = parser.parse_args()
+    limit_memory()
     old = json.loads(words.out.read_text()) if words.out.exists() else {}
     cases, refused, failed = Counter(old.get("cases", {})), Counter(old.get("refused", {})), old.get("failed", [])
     number, seconds, started = old.get("rounds", 0), old.get("seconds", 0), time.time()

@@ -1,6 +1,7 @@
 """What the benchmark computes from its clocks, and how it keeps its results."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -67,3 +68,17 @@ def test_every_part_of_the_benchmark_has_a_function():
     from bench import PARTS, parts
 
     assert tuple(parts(SimpleNamespace(small=True, peers_python=sys.executable))) == PARTS
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not count all memory as data")
+def test_a_reader_without_bounds_ends_its_round_and_not_the_machine():
+    program = f"""
+import subprocess, sys
+sys.path.insert(0, {BENCHMARKS!r})
+import fuzz
+fuzz.limit_memory(2**30)
+sys.exit(subprocess.run([sys.executable, "-c", "bytearray(2 * 2**30)"], stderr=sys.stderr).returncode)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "MemoryError" in done.stderr

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attacks import BIAS, F4, HUGE, QUICK, VECTORS, edited, memory, reject, retyped, sparse_file
-from lsdc import LSDC, InputError, KMeans, load
+from lsdc import FINCH, LSDC, InputError, KMeans, load
 
 pytestmark = pytest.mark.filterwarnings("ignore::lsdc.HealthWarning")  # one epoch leaves clusters unborn
 
@@ -56,6 +56,8 @@ WORDS = {
     "unknown parameter": ({"params__widt": 1}, "unknown parameter 'widt': did you mean 'width'"),
     "10**12 clusters": ({"params__n_clusters": 10**12, "settings__n_clusters": 10**12}, "is more than the 40 samples"),
     "unequal clusters": ({"params__n_clusters": 2}, "n_clusters differs"),
+    "10**7 clusters found": ({"n_clusters": 10**7}, "n_clusters is 10000000, but 3 were asked for"),
+    "another number found": ({"n_clusters": 4}, "n_clusters is 4, but 3 were asked for"),
     "clusters as text": ({"params__n_clusters": "3"}, "n_clusters must be a whole number"),
     "a function": ({"params__backbone": "os:system"}, "pass it again: backbone=that function"),
     "a function in the settings": ({"settings__backbone": "os:system"}, "pass it again: backbone=that function"),
@@ -90,6 +92,16 @@ def test_headers_with_absurd_words(saved, tmp_path, attack):
     changes, match = WORDS[attack]
     before = memory()
     reject(edited(saved["lsdc"], **changes), tmp_path / "model.safetensors", match)
+    assert memory() - before < 2**28
+
+
+@pytest.mark.parametrize("n_clusters", [10**7, 41])
+def test_more_clusters_than_samples_can_form(tmp_path, n_clusters):
+    """Of a method that finds their number, so that the file alone says it: no name is made for any of them."""
+    FINCH(random_state=0).fit(VECTORS).save(tmp_path / "finch")
+    before = memory()
+    content = edited((tmp_path / "finch").read_bytes(), n_clusters=n_clusters)
+    reject(content, tmp_path / "model.safetensors", f"n_clusters is {n_clusters}, more than the 40 samples")
     assert memory() - before < 2**28
 
 

@@ -175,7 +175,7 @@ def _restore_data(model: "Estimator", header: Header, tensors: dict[str, Tensor]
         wanted["idf"] = torch.empty(len(words), dtype=torch.float64)
     check_tensors(tensors, wanted)
     labels, names, seed = tensors["labels"], header.feature_names, header.params.get("random_state")
-    model.n_clusters_ = header.n_clusters or model.n_clusters or 0
+    model.n_clusters_ = _n_clusters(header.n_clusters, model.n_clusters, len(labels))
     if (tensors["scale"] <= 0).any() or labels.min() < 0 or labels.max() >= model.n_clusters_:
         raise InputError("the scale or the labels are invalid")
     if header.n_features_in != prod(shape) or (names and len(names) != prod(shape)):
@@ -191,6 +191,15 @@ def _restore_data(model: "Estimator", header: Header, tensors: dict[str, Tensor]
     model.words_ = TfIdf(tuple(words), tensors["idf"].numpy()) if words is not None else None
     if names:
         model.feature_names_in_ = np.array(names, object)
+
+
+def _n_clusters(found: int | None, asked: int | None, n: int) -> int:
+    """How many clusters a model has, bounded by its samples before anything is made for each of them."""
+    if found and asked and found != asked:
+        raise InputError(f"n_clusters is {found}, but {asked} were asked for")
+    if found and found > n:
+        raise InputError(f"n_clusters is {found}, more than the {n} samples")
+    return found or asked or 0
 
 
 def _names(header: Header, n_clusters: int) -> Names:
