@@ -2,12 +2,15 @@
 
 from itertools import combinations
 
+import numpy as np
 import pytest
 import torch
 from sklearn.cluster import KMeans
 
+from lsdc import LSDC
 from lsdc.functional import merged, nearest, walk_joint
 from lsdc.functional.graph import joint_information
+from lsdc.methods import graph_network
 from lsdc.methods.graph import merged_centres, small_clusters, starts
 from lsdc.metrics import clustering_accuracy
 
@@ -48,6 +51,19 @@ def test_small_clusters_that_nobody_is_in_are_merged_first():
     joint[0, 0] = joint[1, 1] = 0.5
     found = merged(joint, 2, 0.2)
     assert found[0] != found[1]
+    mixed = torch.zeros(8, 8, dtype=torch.double)
+    mixed[:4, :4] = 1 / 16  # merging any of these gains something
+    assert len(merged(mixed, 3, 0.2)[:4].unique()) == 3
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("n", "n_distinct", "n_clusters"), [(300, 300, 1), (300, 40, 8), (600, 3, 5), (40, 40, 8)])
+def test_starts_are_finite_whatever_the_samples(n, n_distinct, n_clusters, dtype):
+    x = torch.randn(n_distinct, 6, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    x = x[torch.arange(n) % n_distinct]
+    found = starts(x, 8, n_clusters, seed=0, graph=nearest(x, 5, "l2").indices)
+    assert found.shape == (8, 6, n_clusters)
+    assert found.isfinite().all()
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +94,7 @@ def test_merged_starts_find_groups_that_kmeans_halves(uneven):
     assert torch.cdist(by_hand, centres).min(1).values.max() < 1e-5
 
 
-def test_only_every_other_start_is_merged(uneven):
+def test_four_of_eight_starts_are_merged(uneven):
     _, x, graph = uneven
     plain, with_graph = starts(x, 8, 3, seed=0), starts(x, 8, 3, seed=0, graph=graph)
     changed = [not torch.equal(a, b) for a, b in zip(plain, with_graph, strict=True)]
@@ -88,5 +104,19 @@ def test_only_every_other_start_is_merged(uneven):
 @pytest.mark.parametrize(
     ("n", "n_clusters", "expected"), [(5000, 10, 100), (5000, 100, 200), (50, 10, 10), (300, 5, 30)]
 )
-def test_small_clusters_have_ten_samples_at_least(n, n_clusters, expected):
+def test_small_clusters_have_ten_samples_on_average(n, n_clusters, expected):
     assert small_clusters(n, n_clusters) == expected
+
+
+def test_the_last_classifiers_of_images_have_merged_starts(monkeypatch):
+    given = []
+
+    def watched(*args, graph=None, **options):
+        given.append(None if graph is None else tuple(graph.shape))
+        return starts(*args, graph=graph, **options)
+
+    monkeypatch.setattr(graph_network, "starts", watched)
+    X = np.random.default_rng(0).random((120, 8, 8)).astype(np.float32)
+    LSDC(2, random_state=0, epochs=1, width=0.1, pretext_plan={"epochs": 1}).fit(X)
+    assert given[0] is None  # the network learns from starts that differ
+    assert given[1:] == [(120, 10)] * 3  # one for each of the three networks of small data

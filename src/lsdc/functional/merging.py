@@ -19,8 +19,8 @@ def merged(joint: Tensor, n_clusters: int, price: float) -> Tensor:
     """
     J = joint.double().clone()
     m = len(J)
-    group = torch.arange(m)
-    gone = torch.zeros(m, dtype=torch.bool)
+    group = torch.arange(m, device=J.device)
+    gone = torch.zeros(m, dtype=torch.bool, device=J.device)
     shared = torch.stack([_entropy(J[a] + J).sum(1) for a in range(m)])  # of the row that a and b would have
     for _ in range(m - n_clusters):
         share, own, rows = J.sum(1), J.diagonal(), _entropy(J).sum(1)
@@ -31,6 +31,8 @@ def merged(joint: Tensor, n_clusters: int, price: float) -> Tensor:
         before = 2 * (rows[:, None] + rows) - _entropy(own)[:, None] - _entropy(own) - 2 * _entropy(J)
         gain = (2 - price) * (_entropy(share[:, None] + share) - _entropy(share)[:, None] - _entropy(share))
         gain = gain - (after - before)
+        empty = share == 0  # they are merged first, or some of the clusters would hold nobody
+        gain[empty] = gain[:, empty] = torch.inf
         gain[gone] = gain[:, gone] = -torch.inf
         gain.fill_diagonal_(-torch.inf)
         a, b = sorted(divmod(int(gain.argmax()), m))

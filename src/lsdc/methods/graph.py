@@ -18,8 +18,9 @@ from lsdc.nn.classifiers import FORMS, Classifiers
 from lsdc.nn.network import Network
 from lsdc.nn.patches import N_FITTED
 from lsdc.nn.projection import Topics, Waves
+from lsdc.training.context import Context
 from lsdc.training.health import Record, examine
-from lsdc.training.loop import Context, train
+from lsdc.training.loop import train
 from lsdc.training.plan import Plan
 from lsdc.training.rng import derive, generator
 
@@ -88,18 +89,17 @@ def starts(
     """Where classifiers begin (n_init, D, K): each at the centres of a K-means of its own, on some of the samples.
 
     Random weights end in worse clusters (documents and embeddings: 4 to 15 points of ACC on average), but where samples
-    have few numbers every other start is random: K-means cuts two moons in the same wrong way each time. With a graph,
-    every other start is merged from small clusters instead.
+    have few numbers, the first four of every eight starts are random: K-means cuts two moons in the same wrong way each
+    time. With a graph, these are merged from small clusters instead.
     """
     result = torch.randn(n_init, f.shape[1], n_clusters, generator=generator(seed, "classifiers"))
     result *= 0.5 / f.shape[1] ** 0.5
     for i in range(n_init):
-        is_other = i // len(FORMS) % 2 == 0  # each form of the loss has both kinds of start
-        if few and is_other:
+        is_special = i // len(FORMS) % 2 == 0  # each form of the loss has both kinds of start
+        if few and is_special:
             continue
         some = f[torch.randperm(len(f), generator=generator(seed, "kmeans sample", i))[:KMEANS_SAMPLES]].cpu()
-        merging = graph is not None and is_other
-        n = small_clusters(len(some), n_clusters) if merging else n_clusters
+        n = small_clusters(len(some), n_clusters) if graph is not None and is_special else n_clusters
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # copies of few samples
             found = KMeans(n, n_init=1, random_state=derive(seed, "kmeans", i) % 2**32).fit(some.numpy())
         centres = torch.from_numpy(found.cluster_centers_).to(f)
@@ -110,7 +110,7 @@ def starts(
 
 
 def small_clusters(n: int, n_clusters: int) -> int:
-    """How many small clusters are merged into ``n_clusters``: ten for each, of ten samples at least."""
+    """How many small clusters are merged into ``n_clusters``: ten for each, if they have ten samples on average."""
     return max(n_clusters, min(10 * n_clusters, MOST_SMALL, n // 10))
 
 

@@ -30,8 +30,9 @@ from lsdc.metrics import clustering_accuracy
 from lsdc.nn.classifiers import FORMS, GAIN, IMAGE_FORMS, WRONG, Axes, Classifiers, Forms, principal_axes
 from lsdc.nn.network import Network
 from lsdc.training import device as devices
+from lsdc.training.context import Context
 from lsdc.training.health import Record, examine
-from lsdc.training.loop import Context, train
+from lsdc.training.loop import train
 from lsdc.training.rng import derive, rows_generator
 
 N_VIEWS = 4  # of an image, for classifiers on features that stay as they are
@@ -101,9 +102,8 @@ class Encoder:
         views = [axes.of(self.features(indices, name, v, augmented=True)) for v in range(N_VIEWS)]
         fixed = Fixed(axes.of(f), neighbours, torch.stack(views))
         seed = derive(self.context.seed, name)
-        start = starts(
-            fixed.features, self.settings.n_init, self.settings.n_clusters, seed, graph=neighbours if merging else None
-        )
+        graph = neighbours if merging else None
+        start = starts(fixed.features, self.settings.n_init, self.settings.n_clusters, seed, graph=graph)
         classifiers, history = self.trained(name, Classifiers(start, forms=forms), fixed)
         return classifiers, fixed, axes, history
 

@@ -218,7 +218,7 @@ class LSDC(DeepEstimator):
     """
 
     method = "lsdc"
-    behaviour = 5  # images: every other start of the last classifiers is merged from small clusters
+    behaviour = 5  # images: most starts of the last classifiers are merged from small clusters
     settings = Settings
     objective = LSDCLoss
     parts: ClassVar = {

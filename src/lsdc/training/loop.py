@@ -23,7 +23,7 @@ from lsdc.training.health import Record, thinned
 from lsdc.training.plan import Plan
 from lsdc.training.rng import generator, rows_generator
 
-__all__ = ["Context", "Stage", "train"]
+__all__ = ["Stage", "train"]
 log = logging.getLogger("lsdc")
 
 RETRIES = 3  # after a loss that is not finite, or a collapse
