@@ -52,6 +52,7 @@ def _commit() -> str | None:
 
     try:
         git("ls-files", "--error-unmatch", Path(__file__).name)  # fails if installed inside another project's checkout
-        return git("describe", "--always", "--dirty=+", "--abbrev=40", "--exclude=*")
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", "..")  # results beside them do not count
+        return git("rev-parse", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.SubprocessError):
         return None
