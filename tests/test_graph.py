@@ -13,7 +13,7 @@ import lsdc
 from lsdc import LSDC
 from lsdc.data.sources import Data
 from lsdc.errors import InputError
-from lsdc.functional import graph_information, pair_likelihood, walk
+from lsdc.functional import graph_information, pair_likelihood, views_joint, walk
 from lsdc.methods import graph, graph_network
 from lsdc.methods.against_kmeans import compare_with_kmeans
 from lsdc.methods.graph_network import Encoder
@@ -246,6 +246,30 @@ def test_even_sizes_are_taken_where_they_explain_the_graph_nearly_as_well():
     one = Classifiers(torch.stack([wrong, right]), forms=((0.6, 1.0), (1.0, 0.4)))
     fixed.choose(one, 1)
     assert int(one.best) == 1
+
+
+def test_the_joint_of_views_counts_every_ordered_pair_of_them():
+    labels = torch.randint(0, 3, (4, 50), generator=torch.Generator().manual_seed(0))
+    counted = torch.zeros(3, 3, dtype=torch.double)
+    for a in range(4):
+        for b in range(4):
+            for i in range(50):
+                counted[labels[a, i], labels[b, i]] += a != b
+    assert torch.equal(views_joint(labels, 3), counted / counted.sum())
+    assert torch.equal(views_joint(labels[:1].repeat(2, 1), 3), torch.bincount(labels[0]).double().diag() / 50)
+
+
+def test_clusters_that_views_of_a_sample_keep_are_chosen_over_those_that_explain_the_graph():
+    """The graph links samples by their first number; a view changes that of half of them, and never the second."""
+    signs = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    links = torch.tensor([[1], [0], [3], [2]])
+    views = torch.stack([signs, signs * torch.tensor([[-1.0, 1.0], [1.0, 1.0], [1.0, 1.0], [-1.0, 1.0]])])
+    by_first, by_second = torch.tensor([[1.0, -1.0], [0.0, 0.0]]), torch.tensor([[0.0, 0.0], [1.0, -1.0]])
+    both = Classifiers(torch.stack([by_first, by_second]), forms=((0.6, 1.0),))
+    plain, seen = graph.Fixed(signs, links), graph.Fixed(signs, links, views)
+    assert plain.explained(both, 1).argmax() == 0
+    assert seen.explained(both, 1).argmax() == 1
+    assert torch.allclose(seen.explained(both, 1)[1], torch.tensor((1 - graph.PRICE) * math.log(2)).double())
 
 
 def test_what_explains_the_graph_best_is_kept():

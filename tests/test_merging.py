@@ -11,7 +11,7 @@ from lsdc import LSDC
 from lsdc.functional import merged, nearest, walk_joint
 from lsdc.functional.graph import joint_information
 from lsdc.methods import graph_network
-from lsdc.methods.graph import merged_centres, small_clusters, starts
+from lsdc.methods.graph import merged_centres, small_clusters, starts, towards
 from lsdc.metrics import clustering_accuracy
 
 
@@ -120,3 +120,35 @@ def test_the_last_classifiers_of_images_have_merged_starts(monkeypatch):
     LSDC(2, random_state=0, epochs=1, width=0.1, pretext_plan={"epochs": 1}).fit(X)
     assert given[0] is None  # the network learns from starts that differ
     assert given[1:] == [(120, 10)] * 3  # one for each of the three networks of small data
+
+
+def test_the_last_classifiers_of_images_start_from_what_the_best_teachers_found_too(monkeypatch):
+    """They come last, each at the means of a partition, and those that explain the graph best are taken."""
+    seen = []
+
+    class Watched(graph_network.Classifiers):
+        def __init__(self, start, **options):
+            seen.append(start.detach().clone())
+            super().__init__(start, **options)
+
+    taught = []
+
+    def partitions(self, f, fixed):
+        found = original(self, f, fixed)
+        taught.append((found, fixed))
+        return found
+
+    original = graph_network.NetworkTraining.partitions
+    monkeypatch.setattr(graph_network, "Classifiers", Watched)
+    monkeypatch.setattr(graph_network.NetworkTraining, "partitions", partitions)
+    X = np.random.default_rng(0).random((120, 8, 8)).astype(np.float32)
+    model = LSDC(3, random_state=0, n_init=12, epochs=1, width=0.1, pretext_plan={"epochs": 1}).fit(X)
+    chosen = [start for start in seen if len(start) == 12 + graph_network.TEACHERS]
+    assert len(chosen) == len(taught) == 3
+    for start, (found, fixed) in zip(chosen, taught, strict=True):
+        worth = [float(fixed.worth(one, 3, fixed.steps)) for one in found]
+        assert worth == sorted(worth, reverse=True)
+        for extra, labels in zip(start[12:], found, strict=False):
+            by_hand = torch.stack([fixed.features[labels == c].sum(0) / max(1, (labels == c).sum()) for c in range(3)])
+            assert torch.allclose(extra, towards(by_hand), atol=1e-5)
+    assert model.network_.head[1].weight.shape[0] == 3

@@ -6,15 +6,21 @@ import torch
 from lsdc.functional import graph_information, nearest, rearranged
 from lsdc.functional.graph import joint_information
 from lsdc.functional.rearrangement import halves
+from lsdc.methods.graph import Fixed, clusters, means, rearrange, towards
 from lsdc.metrics import clustering_accuracy
+from lsdc.nn.classifiers import Classifiers
+
+
+def points():
+    """Five groups of 60 points, far apart."""
+    truth = torch.arange(5).repeat_interleave(60)
+    return truth, 8.0 * torch.eye(5)[truth] + torch.randn(300, 5, generator=torch.Generator().manual_seed(0))
 
 
 @pytest.fixture(scope="module")
 def groups():
-    """Five groups of 60 points, far apart, and the graph of their neighbours."""
-    truth = torch.arange(5).repeat_interleave(60)
-    rng = torch.Generator().manual_seed(0)
-    x = 8.0 * torch.eye(5)[truth] + torch.randn(300, 5, generator=rng)
+    """Groups, and the graph of their neighbours."""
+    truth, x = points()
     return truth, nearest(x, 5, "l2").indices
 
 
@@ -26,6 +32,24 @@ def test_a_halved_group_is_made_whole_and_joined_groups_are_parted(groups):
     assert clustering_accuracy(truth.numpy(), wrong.numpy()) == pytest.approx(0.7)
     found = rearranged(neighbours, wrong, 5, steps=3, price=0.2)
     assert clustering_accuracy(truth.numpy(), found.numpy()) == 1
+
+
+def test_a_moved_partition_is_trained_beside_the_one_it_came_from():
+    truth, x = points()
+    f = x - x.mean(0)
+    fixed = Fixed(f, nearest(x, 5, "l2").indices)
+    wrong = truth.clone()
+    wrong[truth == 4] = 3
+    wrong[x[:, 0] > x[truth == 0, 0].median()] = 4  # a linear cut
+    given, right = (
+        Classifiers(towards(means(f, one, 5)).repeat(2, 1, 1), forms=((0.6, 1.0), (1.0, 1.0))) for one in (wrong, truth)
+    )
+    given.bias.data.fill_(0.25)
+    found = rearrange(given, fixed)
+    assert torch.equal(found.weight[:2], given.weight)
+    assert torch.equal(found.bias[:2], given.bias)
+    assert [clustering_accuracy(truth.numpy(), one.numpy()) for one in clusters(found, f)[2:]] == [1, 1]
+    assert rearrange(right, fixed) is right
 
 
 def test_what_cannot_be_bettered_stays(groups):

@@ -8,7 +8,7 @@ from lsdc.functional.dac import dac_labels, dac_pair_loss, dac_thresholds
 from lsdc.functional.dec import kl_to_target, soft_assignment, target_distribution
 from lsdc.functional.deepcluster import uniform_over_clusters, whiten, whitening
 from lsdc.functional.finch import cut, finch_partitions, first_neighbours, linked, merge_closest, natural
-from lsdc.functional.graph import graph_information, pair_likelihood, walk, walk_joint
+from lsdc.functional.graph import graph_information, pair_likelihood, views_joint, walk, walk_joint
 from lsdc.functional.iic import iic_loss, joint, sobel
 from lsdc.functional.imsat import (
     conditional_entropy,
@@ -114,6 +114,7 @@ __all__ = [
     "vade_loss",
     "vat_direction",
     "vat_loss",
+    "views_joint",
     "walk",
     "walk_joint",
     "whiten",

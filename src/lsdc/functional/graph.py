@@ -47,6 +47,15 @@ def walk_joint(neighbours: Tensor, labels: Tensor, n_clusters: int, steps: int =
 
 
 @torch.no_grad()
+def views_joint(labels: Tensor, n_clusters: int) -> Tensor:
+    """How often one view of a sample is in one cluster and another view in another (K, K), for ``labels`` (V, n)."""
+    n_views = len(labels)
+    pairs = [labels[a] * n_clusters + labels[b] for a in range(n_views) for b in range(n_views) if a != b]
+    counts = torch.bincount(torch.cat(pairs), minlength=n_clusters**2).double()
+    return counts.view(n_clusters, n_clusters) / counts.sum()
+
+
+@torch.no_grad()
 def graph_information(neighbours: Tensor, labels: Tensor, n_clusters: int, steps: int = 1) -> Tensor:
     """The mutual information between the clusters at both ends of a random walk, in nats: H(c) - H(c | c').
 

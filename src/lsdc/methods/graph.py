@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from lsdc import parallel
 from lsdc.data.sampler import Batch, draw
 from lsdc.data.sources import Data, flat
-from lsdc.functional import graph_information, merged, nearest, rearranged, walk, walk_joint
+from lsdc.functional import graph_information, merged, nearest, rearranged, views_joint, walk, walk_joint
+from lsdc.functional.graph import joint_information
 from lsdc.methods.deep import CHUNK, assigned
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.classifiers import FORMS, Classifiers
@@ -59,10 +60,16 @@ class Fixed(nn.Module):
 
     @torch.no_grad()
     def explained(self, classifiers: Classifiers, steps: int) -> Tensor:
-        """How well the clusters of each classifier explain the graph (n_init,); no label has a part in it."""
-        parts = torch.split(self.features, CHUNK)
-        clusters = torch.cat([classifiers(part).argmax(2) for part in parts], 1)
-        return torch.stack([self.worth(one, classifiers.n_clusters, steps) for one in clusters])
+        """How well the clusters of each classifier explain the data (n_init,); no label has a part in it.
+
+        Where there are views, good clusters tell from one view of a sample in which another one will be (decision 93);
+        else, from one end of a walk where it leads.
+        """
+        n_clusters = classifiers.n_clusters
+        if self.views is None:
+            return torch.stack([self.worth(one, n_clusters, steps) for one in clusters(classifiers, self.features)])
+        seen = torch.stack([clusters(classifiers, view) for view in self.views], 1)
+        return torch.stack([joint_information(views_joint(one, n_clusters), PRICE) for one in seen])
 
     def worth(self, labels: Tensor, n_clusters: int, steps: int) -> Tensor:
         """How well clusters explain the graph: the mutual information of a walk's ends, minus the price of clusters."""
@@ -81,6 +88,11 @@ class Fixed(nn.Module):
             best = int(even.argmax())
         classifiers.best.fill_(best)
         return float(found[best])
+
+
+def clusters(classifiers: Classifiers, f: Tensor) -> Tensor:
+    """The cluster of each sample by each classifier (n_init, n)."""
+    return torch.cat([classifiers(part).argmax(2) for part in torch.split(f, CHUNK)], 1)
 
 
 def starts(
@@ -105,7 +117,7 @@ def starts(
         centres = torch.from_numpy(found.cluster_centers_).to(f)
         if graph is not None and n > n_clusters:
             centres = merged_centres(f, centres, n_clusters, graph)
-        result[i] = towards(centres.T)
+        result[i] = towards(centres)
     return result.to(f.device)
 
 
@@ -123,14 +135,19 @@ def merged_centres(f: Tensor, centres: Tensor, n_clusters: int, graph: Tensor) -
     small = torch.cat([torch.cdist(part, centres).argmin(1) for part in torch.split(f, CHUNK)])
     joint = walk_joint(graph.cpu(), small.cpu(), len(centres), SHORT_WALK)
     labels = merged(joint, n_clusters, PRICE).to(f.device)[small]
+    return means(f, labels, n_clusters)
+
+
+def means(f: Tensor, labels: Tensor, n_clusters: int) -> Tensor:
+    """The mean of each cluster (K, D); that of an empty one is 0."""
     member = nn.functional.one_hot(labels, n_clusters).to(f.dtype)
     return member.T @ f / member.sum(0).clamp(min=1)[:, None]
 
 
 def towards(centres: Tensor) -> Tensor:
-    """Weights (D, K) of a classifier that begins at the centres of clusters (D, K)."""
-    centres = centres - centres.mean(1, keepdim=True)
-    weights: Tensor = centres / centres.norm(dim=0).mean().clamp(min=1e-6)
+    """Weights (D, K) of a classifier that begins at the centres of clusters (K, D)."""
+    centres = centres - centres.mean(0)
+    weights: Tensor = centres.T / centres.norm(dim=1).mean().clamp(min=1e-6)
     return weights
 
 
@@ -232,21 +249,23 @@ def agreed(classifiers: Classifiers, fixed: Fixed) -> Classifiers:
 
 @torch.no_grad()
 def rearrange(classifiers: Classifiers, fixed: Fixed) -> Classifiers:
-    """The same classifiers or, where joining two clusters and dividing a third explains the graph better, others.
+    """The classifiers and, where joining two clusters and dividing a third explains the graph better, as many others.
 
     Training moves borders, never a whole cluster: images of digits whose 0 is halved while 4 and 9 share a cluster stay
-    so from nearly every start, though the graph tells (decision 84).
+    so from nearly every start, though the graph tells (decision 84). Nor does every move survive training, so both are
+    trained (decision 93).
     """
-    n_clusters, f = classifiers.n_clusters, fixed.features
-    before = torch.cat([classifiers(part)[0].argmax(1) for part in torch.split(f, CHUNK)])
+    n_clusters, f, old = classifiers.n_clusters, fixed.features, classifiers.weight.detach()
+    before = clusters(classifiers, f)[0]
     parallel.spread([before])  # processes must not disagree on whether to move
     labels = rearranged(fixed.neighbours, before, n_clusters, fixed.steps, PRICE).to(f.device)
     if labels.equal(before):
         return classifiers
-    member = nn.functional.one_hot(labels, n_clusters).to(f.dtype)
-    start = towards(f.T @ member / member.sum(0).clamp(min=1))
+    start = torch.cat([old, towards(means(f, labels, n_clusters)).expand_as(old)])
     parallel.spread([start])
-    return Classifiers(start.repeat(len(classifiers.weight), 1, 1), forms=classifiers.forms, wrong=classifiers.wrong)
+    both = Classifiers(start, forms=classifiers.forms, wrong=classifiers.wrong)
+    both.bias.data[: len(old)].copy_(classifiers.bias.data)
+    return both
 
 
 @torch.no_grad()

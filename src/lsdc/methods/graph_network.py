@@ -22,9 +22,12 @@ from lsdc.methods.graph import (
     Fixed,
     Pairs,
     agreed,
+    clusters,
+    means,
     rearrange,
     sample,
     starts,
+    towards,
 )
 from lsdc.metrics import clustering_accuracy
 from lsdc.nn.classifiers import FORMS, GAIN, IMAGE_FORMS, WRONG, Axes, Classifiers, Forms, principal_axes
@@ -39,6 +42,7 @@ N_VIEWS = 4  # of an image, for classifiers on features that stay as they are
 NETWORK_STEPS = 150  # of the network on one graph, which is then made anew
 LEAST_EPOCHS = 8
 TRIES, FEW_VALUES = 3, 500_000  # of the network, and the numbers in all samples up to which they are cheap
+TEACHERS = 8  # of the network, whose clusters are starts too when it has learned
 PASSES = 6  # how often each sample of large data begins a walk, on average
 
 
@@ -94,16 +98,24 @@ class Encoder:
         return axes, nearest(nn.functional.normalize(axes.of(f)), k, "l2").indices
 
     def classify(
-        self, name: str, forms: Forms = FORMS, merging: bool = False
+        self, name: str, forms: Forms = FORMS, taught: "NetworkTraining | None" = None
     ) -> tuple[Classifiers, Fixed, Axes, list[Record]]:
-        """Train classifiers on the features as they are now, half of them from merged starts if ``merging``."""
+        """Train classifiers on the features as they are now.
+
+        Once the network has been ``taught``, many of them start from merged clusters, and some from what its best
+        teachers found.
+        """
         f, indices = self.sampled(name)
         axes, neighbours = self.graph(f)
         views = [axes.of(self.features(indices, name, v, augmented=True)) for v in range(N_VIEWS)]
         fixed = Fixed(axes.of(f), neighbours, torch.stack(views))
         seed = derive(self.context.seed, name)
-        graph = neighbours if merging else None
-        start = starts(fixed.features, self.settings.n_init, self.settings.n_clusters, seed, graph=graph)
+        n_clusters, graph = self.settings.n_clusters, neighbours if taught else None
+        start = starts(fixed.features, self.settings.n_init, n_clusters, seed, graph=graph)
+        if taught:
+            found = taught.partitions(f, fixed)[: min(TEACHERS, len(start))]
+            start = torch.cat([start, torch.stack([towards(means(fixed.features, one, n_clusters)) for one in found])])
+            parallel.spread([start])  # rounding must not part the processes
         classifiers, history = self.trained(name, Classifiers(start, forms=forms), fixed)
         return classifiers, fixed, axes, history
 
@@ -171,6 +183,13 @@ class NetworkTraining:
         both = parallel.gather(((p + q) / 2)[self.classifiers.best].detach(), n)
         return {"loss": loss, **assigned(both)}
 
+    @torch.no_grad()
+    def partitions(self, f: Tensor, fixed: Fixed) -> Tensor:
+        """What the classifiers make of features (n_init, n), those first that explain the graph best."""
+        found = clusters(self.classifiers, self.module["norm"].eval()(f))
+        worth = torch.stack([fixed.worth(one, self.settings.n_clusters, fixed.steps) for one in found])
+        return found[worth.argsort(descending=True, stable=True)]
+
     def summary(self, record: Record, history: list[Record]) -> Record:
         return examine(record, history, LATER, REMEDIES)  # clusters that classifiers lack here are found afterwards
 
@@ -191,7 +210,7 @@ def fit_images(network: Network, views: Views, data: Data, settings: Any, contex
         suffix = f"-{number + 1}" if number else ""
         stage = NetworkTraining(encoder, start.clone(), found.bias.detach(), found.best, settings, suffix)
         records = train(stage, stage.data, settings.plan, context, stage.prepare)
-        again, fixed, axes, more = encoder.classify(f"choice{suffix}", merging=True)
+        again, fixed, axes, more = encoder.classify(f"choice{suffix}", taught=stage)
         again, last = encoder.trained(f"agreement{suffix}", rearrange(agreed(again, fixed), fixed), fixed)
         encoder.fold(again, axes)
         tries.append((records + more + last, deepcopy(network.state_dict()), encoder.labels()))

@@ -218,7 +218,7 @@ class LSDC(DeepEstimator):
     """
 
     method = "lsdc"
-    behaviour = 5  # images: most starts of the last classifiers are merged from small clusters
+    behaviour = 6  # images: classifiers are compared by views; what the network was taught with is a start, too
     settings = Settings
     objective = LSDCLoss
     parts: ClassVar = {
