@@ -22,6 +22,7 @@ from lsdc.experiments.sharing import SharingRun
 from lsdc.experiments.table import cells, latex, markdown
 from lsdc.functional import closest, knn
 from lsdc.methods import DEC, IDEC, LSDC, VaDE
+from lsdc.methods.lsdc import IMAGES_BEHAVIOUR
 from lsdc.runs.folder import Run
 from victims import interrupted
 
@@ -392,6 +393,19 @@ def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert call("reproduce", "table1", "--datasets", "blobs", "--out", tmp_path / "file") == 2
     assert f"{tmp_path / 'file'}: cannot be written to" in capsys.readouterr().err
+
+
+def test_a_change_of_images_leaves_other_results_valid():
+    """The behaviour of a fit counts the changes of its own kind: vectors, documents and labels within batches stay."""
+
+    def behaviour(shape, **params):
+        model = LSDC(10, **params)
+        return model.behaviour_with(model.resolved(shape, 1000, False))
+
+    assert behaviour((1, 28, 28)) == IMAGES_BEHAVIOUR
+    assert behaviour((3, 32, 32), pretext="contrastive") == IMAGES_BEHAVIOUR
+    assert {behaviour((1, 28, 28), neighbours="batch"), behaviour((64,)), behaviour((3, 32, 32))} == {LSDC.behaviour}
+    assert DEC(10).behaviour_with({}) == DEC.behaviour
 
 
 def test_the_run_of_another_time_is_not_gone_on_with(finished, tmp_path):

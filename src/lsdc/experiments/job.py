@@ -22,6 +22,7 @@ from lsdc.methods import LSDC, METHODS, Estimator, KMeans
 from lsdc.runs.environment import environment
 from lsdc.training.rng import derive
 
+PRETEXT_BEHAVIOUR = 5  # incremented when the same settings give other pretext features
 N_LEADING = 20  # directions, for K-means on latent semantic analysis
 
 
@@ -103,7 +104,8 @@ class Job:
         """Everything that decides the result, with every ``auto`` replaced, to recognise outdated files."""
         model = self.build()
         settings = {k: v for k, v in results.settings_of(model, data).items() if k not in self.starts}
-        decided = {"method": self.method, "on": self.on, "behaviour": model.behaviour, "settings": settings}
+        behaviour = PRETEXT_BEHAVIOUR if self.on == "pretext" else model.behaviour_with(settings)
+        decided = {"method": self.method, "on": self.on, "behaviour": behaviour, "settings": settings}
         return {**decided, **self.starts, "data": data}
 
     def pretext(self, data: dict[str, Any]) -> str:

@@ -85,7 +85,7 @@ def is_interrupted(folder: Run, model: Estimator, settings: dict[str, Any], data
         return False
     stored = folder.read_json("config.json")
     same = stored["settings"] == settings and stored.get("method") == model.method
-    same = same and stored.get("behaviour") == model.behaviour
+    same = same and stored.get("behaviour") == model.behaviour_with(settings)
     return same and stored["seed"] == model.random_state and same_data(stored["data"].get("digest"), data["digest"])
 
 

@@ -3,7 +3,7 @@
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, ClassVar, Self
 
@@ -75,6 +75,11 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
     seed_: int
 
     # ---- what a method provides ---------------------------------------------------------------------------
+
+    @classmethod
+    def behaviour_with(cls, settings: Mapping[str, Any]) -> int:
+        """``behaviour`` of a fit with these settings, where not every change touches every kind of fit."""
+        return cls.behaviour
 
     def _resolve(self, shape: tuple[int, ...], n: int, sparse: bool = False) -> Any:
         """The settings of a fit on ``n`` samples of ``shape``; raises ``InputError`` for impossible ones."""

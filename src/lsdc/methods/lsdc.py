@@ -1,7 +1,7 @@
 """LSD-C: linearly separable deep clusters. The training step is the paper's sections 3.2 to 3.4 on one screen."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -38,6 +38,7 @@ from lsdc.training.context import Context
 from lsdc.training.health import Record, examine
 
 SHARES = (0.2, 0.8)  # an automatic k, as a share of N/K, for young and for mature clusters (decision 3)
+IMAGES_BEHAVIOUR = 6  # classifiers are compared by views; what the network was taught with is a start, too
 REMEDIES = {
     "collapsed": "a smaller lr or weight_decay, a larger balance, or another pretext",
     "dead": "a larger balance, neighbours (the setting k) nearer to pool / n_clusters, or another random_state",
@@ -218,7 +219,7 @@ class LSDC(DeepEstimator):
     """
 
     method = "lsdc"
-    behaviour = 6  # images: classifiers are compared by views; what the network was taught with is a start, too
+    behaviour = 5  # with a graph of images: IMAGES_BEHAVIOUR
     settings = Settings
     objective = LSDCLoss
     parts: ClassVar = {
@@ -300,6 +301,11 @@ class LSDC(DeepEstimator):
         self.n_workers = n_workers
 
     # ---- settings -----------------------------------------------------------------------------------------
+
+    @classmethod
+    def behaviour_with(cls, settings: Mapping[str, Any]) -> int:
+        is_network = settings["neighbours"] == "graph" and settings["backbone"] not in FITTED
+        return IMAGES_BEHAVIOUR if is_network else cls.behaviour
 
     def _defaults(self, shape: tuple[int, ...], sparse: bool) -> dict[str, Any]:
         return defaults(self.get_params(), shape, sparse)

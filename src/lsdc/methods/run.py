@@ -19,7 +19,8 @@ def begin(folder: Run, model: "Estimator", data: Data, more: Data | None) -> Non
     content = {"n": len(data), "shape": list(data.spec.shape), "digest": digest(data.X, data.spec.scale)}
     content |= {"pretext_n": len(more), "pretext_digest": digest(more.X)} if more else {}
     content |= {name: old for name, old in before.items() if same_data(old, str(content.get(name)))}
-    fit = {"method": model.method, "behaviour": model.behaviour, "seed": model.seed_, "settings": model.settings_}
+    fit = {"method": model.method, "behaviour": model.behaviour_with(model.settings_)}
+    fit |= {"seed": model.seed_, "settings": model.settings_}
     folder.start(fit, model._fitted_params, content)
 
 
