@@ -100,12 +100,6 @@ def test_the_partition_that_most_classifiers_found_is_averaged():
     assert clustering_accuracy((f[:, 0] > 0).numpy(), labels.numpy()) > 0.99
 
 
-def test_the_most_typical_partition_is_the_one_that_came_twice():
-    odd, usual = torch.tensor([0, 0, 0, 1, 1, 1]), torch.tensor([0, 0, 1, 1, 2, 2])
-    assert graph_network.most_typical([odd, usual, 2 - usual]) == 1  # names of clusters do not count
-    assert graph_network.most_typical([usual]) == 0
-
-
 def test_a_sure_pair_of_a_rare_cluster_counts_as_the_rarity():
     p = torch.eye(2)
     torch.testing.assert_close(pair_likelihood(p, p, torch.tensor([0.9, 0.1])), -torch.tensor([0.9, 0.1]).log())

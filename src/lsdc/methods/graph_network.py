@@ -1,7 +1,6 @@
 """LSD-C on images with pairs from a neighbour graph: a network and many classifiers learn from walks on it."""
 
 import math
-from copy import deepcopy
 from typing import Any
 
 import torch
@@ -29,7 +28,6 @@ from lsdc.methods.graph import (
     starts,
     towards,
 )
-from lsdc.metrics import clustering_accuracy
 from lsdc.nn.classifiers import FORMS, GAIN, IMAGE_FORMS, WRONG, Axes, Classifiers, Forms, principal_axes
 from lsdc.nn.network import Network
 from lsdc.training import device as devices
@@ -41,7 +39,6 @@ from lsdc.training.rng import derive, rows_generator
 N_VIEWS = 4  # of an image, for classifiers on features that stay as they are
 NETWORK_STEPS = 150  # of the network on one graph, which is then made anew
 LEAST_EPOCHS = 8
-TRIES, FEW_VALUES = 3, 500_000  # of the network, and the numbers in all samples up to which they are cheap
 TEACHERS = 8  # of the network, whose clusters are starts too when it has learned
 PASSES = 6  # how often each sample of large data begins a walk, on average
 
@@ -76,13 +73,6 @@ class Encoder:
                 x = self.views.plain(devices.move(self.data.batch(mine), self.context.device))
             parts.append(parallel.gather(network.backbone(x), len(block)))
         return torch.cat(parts)
-
-    def labels(self) -> Tensor:
-        """The cluster of every sample, by the network as it is now."""
-        head: Any = self.network.head
-        parts = torch.split(self.features(torch.arange(len(self.data))), CHUNK)
-        with torch.no_grad():
-            return torch.cat([head(part).argmax(1) for part in parts]).cpu()
 
     def sampled(self, *place: str | int) -> tuple[Tensor, Tensor]:
         """Features of a random sample, and which samples these are."""
@@ -143,10 +133,9 @@ class NetworkTraining:
     of a group together; as training goes on, more and more pairs are two views of one image, which are never wrong.
     """
 
-    def __init__(
-        self, encoder: Encoder, start: Tensor, bias: Tensor, best: Tensor, settings: Any, suffix: str = ""
-    ) -> None:
-        self.name = f"clustering{suffix}"
+    name = "clustering"
+
+    def __init__(self, encoder: Encoder, start: Tensor, bias: Tensor, best: Tensor, settings: Any) -> None:
         self.encoder, self.settings = encoder, settings
         head: Any = encoder.network.head
         self.classifiers = Classifiers(start, gain=1.0)
@@ -195,33 +184,14 @@ class NetworkTraining:
 
 
 def fit_images(network: Network, views: Views, data: Data, settings: Any, context: Context) -> list[Record]:
-    """Cluster images after a pretext: classifiers on its features, network and classifiers, classifiers once more.
-
-    Where that is cheap, a network learns three times from the same start, and the one whose clusters are most like
-    those of the others is kept: an accidental partition is rarely found twice.
-    """
+    """Cluster images after a pretext: classifiers on its features, network and classifiers, classifiers once more."""
     encoder = Encoder(network, views, data, settings, context)
     found, _, axes, history = encoder.classify("starts", IMAGE_FORMS)
     start = GAIN * torch.einsum("de,hek->hdk", axes.directions, found.weight.detach())
-    learned = deepcopy(network.state_dict())
-    tries = []
-    for number in range(TRIES if len(data) * math.prod(data.spec.shape) <= FEW_VALUES else 1):
-        network.load_state_dict(learned)
-        suffix = f"-{number + 1}" if number else ""
-        stage = NetworkTraining(encoder, start.clone(), found.bias.detach(), found.best, settings, suffix)
-        records = train(stage, stage.data, settings.plan, context, stage.prepare)
-        again, fixed, axes, more = encoder.classify(f"choice{suffix}", taught=stage)
-        again, last = encoder.trained(f"agreement{suffix}", rearrange(agreed(again, fixed), fixed), fixed)
-        encoder.fold(again, axes)
-        tries.append((records + more + last, deepcopy(network.state_dict()), encoder.labels()))
-    tries.append(tries.pop(most_typical([labels for _, _, labels in tries])))  # its records come last
-    network.load_state_dict(tries[-1][1])
-    return history + [record for records, _, _ in tries for record in records]
-
-
-def most_typical(partitions: list[Tensor]) -> int:
-    """The partition that agrees most with the others; the first, if there is nothing to tell them apart."""
-    shared = [sum(clustering_accuracy(a.numpy(), b.numpy()) for b in partitions) for a in partitions]
-    best = torch.tensor(max(range(len(shared)), key=shared.__getitem__))
-    parallel.spread([best])  # rounding must not part the processes
-    return int(best)
+    stage = NetworkTraining(encoder, start, found.bias.detach(), found.best, settings)
+    history += train(stage, stage.data, settings.plan, context, stage.prepare)
+    last, fixed, axes, records = encoder.classify("choice", taught=stage)
+    history += records
+    last, records = encoder.trained("agreement", rearrange(agreed(last, fixed), fixed), fixed)
+    encoder.fold(last, axes)
+    return history + records
