@@ -303,7 +303,7 @@ def test_auto_follows_from_the_data():
     assert default["backbone"] == "projection"
     assert settings(X[:, :31])["neighbours"] == "graph"  # few numbers too, as waves
     documents = settings(sp.csr_matrix(X))
-    assert [documents[name] for name in ("neighbours", "backbone", "width")] == ["graph", "topics", 2 * 3 / 128]
+    assert [documents[name] for name in ("neighbours", "backbone", "width")] == ["graph", "words", 3 * 3 / 128]
     assert settings(X, similarity="knn")["neighbours"] == "batch"  # asks for labels in the batch
     assert settings(X, neighbours="batch")["backbone"] == "mlp"
     assert settings(X, neighbours="batch")["n_init"] == 1

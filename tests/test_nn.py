@@ -8,7 +8,14 @@ from lsdc.nn.heads import HEADS
 from lsdc.nn.network import BACKBONES, FITTED, Network, auto_backbone, seeded
 
 SHAPES = {"resnet18": (3, 32, 32), "vgg4": (1, 24, 24), "vgg6": (3, 32, 32), "mlp": (2000,)}
-SHAPES |= {"mlp-norm": (60,), "coder": (1, 8, 8), "projection": (256,), "topics": (256,), "patches": (3, 32, 32)}
+SHAPES |= {
+    "mlp-norm": (60,),
+    "coder": (1, 8, 8),
+    "projection": (256,),
+    "topics": (256,),
+    "words": (256,),
+    "patches": (3, 32, 32),
+}
 every_backbone = pytest.mark.parametrize("name", BACKBONES)
 every_trained_backbone = pytest.mark.parametrize("name", [name for name in BACKBONES if name not in FITTED])
 
@@ -35,7 +42,7 @@ def test_sizes_are_those_of_the_paper():
     assert BACKBONES["resnet18"](SHAPES["resnet18"]).n_features == 512
     assert BACKBONES["vgg4"](SHAPES["vgg4"]).n_features == 512 * 3 * 3
     assert [stage[0].out_features for stage in BACKBONES["mlp"]((2000,)).stages] == [500, 500, 2000]
-    assert [len(BACKBONES[name](SHAPES[name], 0.1).stages) for name in BACKBONES] == [4, 4, 3, 3, 2, 4, 1, 1, 2]
+    assert [len(BACKBONES[name](SHAPES[name], 0.1).stages) for name in BACKBONES] == [4, 4, 3, 3, 2, 4, 1, 1, 1, 2]
 
 
 def test_resnet_shortcuts_have_no_parameters():

@@ -49,6 +49,7 @@ from lsdc.functional.vade import (
     responsibilities,
     vade_loss,
 )
+from lsdc.functional.words import by_words, word_weights
 
 __all__ = [
     "COMPOSITIONS",
@@ -57,6 +58,7 @@ __all__ = [
     "Mixture",
     "at_least_single",
     "balance_loss",
+    "by_words",
     "closest",
     "cluster_affinity",
     "companions",
@@ -119,4 +121,5 @@ __all__ = [
     "walk_joint",
     "whiten",
     "whitening",
+    "word_weights",
 ]

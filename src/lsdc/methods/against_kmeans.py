@@ -58,7 +58,10 @@ class KMeansComparison(NamedTuple):
 
 
 def compare_with_kmeans(model: Estimator, data: Data) -> KMeansComparison | None:
-    """Compare a fitted model with K-means on its features, on at most 5,000 samples; None where that is meaningless."""
+    """Compare a fitted model with K-means on its features, on at most 5,000 samples; None where that is meaningless.
+
+    Documents are compared by their topics, as they were clustered before their words decided.
+    """
     n, k = len(data), model.n_clusters_
     if n <= 10 or k < 2 or n < k or model.method == "kmeans":
         return None
@@ -67,11 +70,11 @@ def compare_with_kmeans(model: Estimator, data: Data) -> KMeansComparison | None
         f = np.concatenate([features for features, _ in model._outputs(Data(data.X[rows], data.spec))])
     if not np.isfinite(f).all() or not f.var():
         return None
-    labels = model.labels_[rows]
+    features, labels = model._before(torch.from_numpy(f), torch.from_numpy(model.labels_[rows]))
+    f = features.numpy()
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # copies of few samples
         other = KMeans(k, n_init=5, random_state=0).fit_predict(f)
-    features = torch.from_numpy(f)
     few = not data.spec.is_image and data.spec.shape[0] < FEW_FEATURES
     graph = Fixed(features, nearest(features, graph_neighbours(len(f), k), "l2").indices, few=few)
-    own, cheap = (float(graph.worth(torch.from_numpy(found).long(), k, graph.steps)) for found in (labels, other))
+    own, cheap = (float(graph.worth(found.long(), k, graph.steps)) for found in (labels, torch.from_numpy(other)))
     return KMeansComparison(model.method, own, cheap, float(adjusted_rand_score(labels, other)))

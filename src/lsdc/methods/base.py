@@ -76,6 +76,10 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
 
     # ---- what a method provides ---------------------------------------------------------------------------
 
+    def _before(self, f: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Features and clusters as they were before one was made from the other: what K-means can be compared on."""
+        return f, labels
+
     @classmethod
     def behaviour_with(cls, settings: Mapping[str, Any]) -> int:
         """``behaviour`` of a fit with these settings, where not every change touches every kind of fit."""

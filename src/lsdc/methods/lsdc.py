@@ -33,6 +33,7 @@ from lsdc.nn.heads import HEADS
 from lsdc.nn.memory import Memory
 from lsdc.nn.network import BACKBONES, FITTED, Network
 from lsdc.nn.norm import frozen_statistics
+from lsdc.nn.projection import Words
 from lsdc.parallel import gather, own
 from lsdc.training.context import Context
 from lsdc.training.health import Record, examine
@@ -319,6 +320,11 @@ class LSDC(DeepEstimator):
         return completed(super()._resolve(shape, n, sparse), self.get_params(), n)
 
     # ---- stages -------------------------------------------------------------------------------------------
+
+    def _before(self, f: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        stage = self.network_.backbone.stages[-1]
+        decided = isinstance(stage, Words) and bool(stage.evidence.any())
+        return stage.before_words(f, self.n_clusters_) if decided else (f, labels)
 
     def _network(self, backbone: Backbone, settings: Settings) -> nn.Module:
         part = self._part("head", settings)

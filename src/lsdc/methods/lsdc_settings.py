@@ -12,7 +12,7 @@ from lsdc.methods.graph import graph_neighbours
 from lsdc.nn.network import FITTED
 from lsdc.nn.projection import FEW_FEATURES, N_DIRECTIONS
 
-DOCUMENT_WIDTH = 2  # directions of documents for each cluster: topics have few, embeddings many (decision 70)
+DOCUMENT_WIDTH = 3  # features of documents for each cluster: two directions (decision 70), one of words (89)
 N_INIT = 20  # classifiers side by side, fewer for more than a hundred clusters
 STEPS = {("batch", "image"): 500, ("batch", "vector"): 200, ("graph", "vector"): 300}  # ten epochs at least
 PRETEXT_STEPS = {"image": 700, "vector": 300}
@@ -133,7 +133,7 @@ def _graph_defaults(params: Params, shape: tuple[int, ...], documents: bool) -> 
         return {**found, "head": "normed"}
     return {
         **found,
-        "backbone": "topics" if documents else "patches" if is_image else "projection",
+        "backbone": "words" if documents else "patches" if is_image else "projection",
         "width": min(16.0, DOCUMENT_WIDTH * n_clusters / N_DIRECTIONS) if documents else 1.0,
         "head": "linear",
         "n_frozen": 2 if is_image else 1,  # all there is

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.mlp import coder, mlp, mlp_norm
 from lsdc.nn.patches import patches
-from lsdc.nn.projection import projection, topics
+from lsdc.nn.projection import projection, topics, words
 from lsdc.nn.resnet import resnet18
 from lsdc.nn.vgg import vgg4, vgg6
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 BUILDING = RLock()  # weights are drawn from torch's global generator, which fits in other threads draw from too
 BackboneBuilder = Callable[..., Backbone]
 
-FITTED = ("projection", "topics", "patches")  # fitted to the data without gradients, for LSD-C's graph only
+FITTED = ("projection", "topics", "words", "patches")  # fitted to the data without gradients, for LSD-C's graph only
 BACKBONES: dict[str, BackboneBuilder] = {
     "resnet18": resnet18,
     "vgg4": vgg4,
@@ -28,6 +28,7 @@ BACKBONES: dict[str, BackboneBuilder] = {
     "coder": coder,
     "projection": projection,
     "topics": topics,
+    "words": words,
     "patches": patches,
 }
 

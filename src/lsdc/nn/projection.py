@@ -90,6 +90,42 @@ class Topics(nn.Module):
         return z / self.scale
 
 
+class Words(nn.Module):
+    """Documents by their topics and, in the last third, by what their words say for each cluster, once that is known.
+
+    Both parts are angles, so that neither outweighs the other. Topics tell more documents apart than clusters do: maps,
+    neighbours and K-means on these features see both.
+    """
+
+    evidence: Tensor
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, n_in: int, n_out: int) -> None:
+        super().__init__()
+        n_words = n_out // 3
+        self.topics = Topics(n_in, n_out - n_words)
+        self.register_buffer("evidence", torch.zeros(n_in, n_words))
+        self.register_buffer("weight", torch.zeros(n_out - n_words, n_words))  # of the clusters before words decided
+        self.register_buffer("bias", torch.zeros(n_words))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([self.topics(x), F.normalize(F.normalize(x) @ self.evidence)], 1)
+
+    @torch.no_grad()
+    def fit(self, x: Any, origin: Tensor, seed: int) -> Tensor:
+        """Find the topics of some documents, a sparse matrix; neighbours are looked for among these."""
+        for values in (self.evidence, self.weight, self.bias):
+            values.zero_()
+        return self.topics.fit(x, origin, seed)
+
+    @torch.no_grad()
+    def before_words(self, f: Tensor, n_clusters: int) -> tuple[Tensor, Tensor]:
+        """The topics among features (n, D), and the clusters that these were given by their topics alone."""
+        f = f[:, : len(self.weight)]
+        return f, (f @ self.weight + self.bias)[:, :n_clusters].argmax(1)
+
+
 class Waves(nn.Module):
     """Random Fourier features: what is linear in these may be bent in the inputs, as it must be for two moons.
 
@@ -140,6 +176,12 @@ def topics(shape: tuple[int, ...], width: float = 1.0) -> Backbone:
     """At most 128 x ``width`` singular directions of sparse documents."""
     n = _directions(prod(shape), width)
     return Backbone([Topics(prod(shape), n)], n)
+
+
+def words(shape: tuple[int, ...], width: float = 1.0) -> Backbone:
+    """At most 128 x ``width`` features of sparse documents: two thirds are topics, a third what words say."""
+    n = _directions(prod(shape), width)
+    return Backbone([Words(prod(shape), n)], n)
 
 
 def _directions(n_in: int, width: float) -> int:
