@@ -271,6 +271,13 @@ def test_clusters_that_have_names_begin_with_them(run):
     assert ",reds," in session.export().read_text()
 
 
+def test_names_that_cannot_be_read_are_named(run):
+    """Not the journal, which is not even there."""
+    (run / "names.json").write_text("[]")
+    with pytest.raises(InputError, match=r"names.json: must contain a JSON object$"):
+        session_of(run)
+
+
 def test_names_that_are_no_text_and_texts(tmp_path):
     (tmp_path / "a.txt").write_text("apples and pears\nred apples\ntrains and cars\nfast cars\n" * 4)
     client = client_of(session_of(fitted(tmp_path / "a.txt", tmp_path / "run", 2)))

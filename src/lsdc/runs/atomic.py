@@ -28,7 +28,7 @@ def whole(path: Path, content: bytes) -> Iterator[Callable[[], None]]:
         with temporary.open("xb") as file:
             file.write(content)
             file.flush()
-            _sync(file.fileno())
+            sync(file.fileno())
         yield lambda: os.replace(temporary, path)
         sync_folder(path.parent)
     except BaseException:
@@ -49,12 +49,12 @@ def sync_folder(folder: Path) -> None:
     if os.name == "posix" and os.access(folder, os.R_OK):
         handle = os.open(folder, os.O_RDONLY)
         try:
-            _sync(handle)
+            sync(handle)
         finally:
             os.close(handle)
 
 
-def _sync(handle: int) -> None:
+def sync(handle: int) -> None:
     """Sync a file or folder, where the file system supports it."""
     try:
         os.fsync(handle)
