@@ -175,6 +175,23 @@ def test_ctrl_c_gives_the_cursor_back_and_says_how_to_resume(vectors):
     assert re.fullmatch(r"\s*stopped; everything up to epoch 2, step \d+ is saved. Resume with:  .*--resume\s*", after)
 
 
+def stdout_as_well():
+    """Standard output is the same terminal as standard error."""
+    redirect(1, os.dup(2))
+
+
+def test_names_of_files_do_not_write_to_the_terminal(vectors):
+    """Into a file or a pipe they are written as they are."""
+    (vectors / "t.csv").write_text("id,a,b\nx\x1b[31m,1,2\n" + "".join(f"{i},{i},{i % 7}\n" for i in range(30)))
+    words = ("fit", "t.csv", "-k", 2, "--method", "kmeans", "--out", "run")
+    assert inside(*words, cwd=vectors).returncode == 0
+    assert inside("predict", "run", "t.csv", cwd=vectors).stdout.splitlines()[1].startswith("x\x1b[31m,")
+    code, text = on_terminal(vectors, "predict", "run", "t.csv", surround=stdout_as_well)
+    assert code == 0, text
+    assert "x\\x1b[31m," in text
+    assert "x\x1b" not in text
+
+
 class Screen:
     """A terminal in this process: a console that writes to it, and what arrives there, without colours."""
 

@@ -117,7 +117,8 @@ def _write_array(path: Path, values: Any, ids: list[str], name: str) -> None:
             import pyarrow.parquet as pq
         except ImportError:
             raise InputError('.parquet needs the extra "parquet": pip install "lsd-clusters[parquet]"') from None
-        columns = {"id": pa.array(ids), **{f"{name}_{i}": pa.array(values[:, i]) for i in range(values.shape[1])}}
+        names = [name.encode(errors="backslashreplace").decode() for name in ids]  # of files, perhaps not UTF-8
+        columns = {"id": pa.array(names), **{f"{name}_{i}": pa.array(values[:, i]) for i in range(values.shape[1])}}
         pq.write_table(pa.table(columns), file)
     write_output(path, file.getvalue())
 
