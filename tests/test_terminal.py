@@ -50,6 +50,20 @@ def test_labels_that_a_full_disk_does_not_take_are_missed(tmp_path):
     assert (code, said) == (1, "lsdc: disk: No space left on device\n")
 
 
+def little_room():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+
+def test_a_file_that_a_disk_does_not_take_is_named(vectors):
+    """Not the temporary file that is written first; and nothing of it is left."""
+    KMeans(2, n_init=1, random_state=0).fit(np.load(vectors / "x.npy"), run=vectors / "run")
+    code, _, said = surrounded(vectors, little_room, "report", "run")
+    assert (code, said.splitlines()[-1]) == (1, "lsdc: run/report.html: File too large")
+    code, _, said = surrounded(vectors, little_room, "export", "run", "--html", "r.html")
+    assert (code, said) == (2, "lsdc: r.html: cannot be written (File too large)\n")
+    assert not [file for file in vectors.rglob("*") if file.suffix in (".html", ".tmp")]
+
+
 class Closed:
     """Surroundings without some of the streams, as after ``>&-``: Python has None in their place."""
 

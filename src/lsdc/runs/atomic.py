@@ -31,8 +31,10 @@ def whole(path: Path, content: bytes) -> Iterator[Callable[[], None]]:
             sync(file.fileno())
         yield lambda: os.replace(temporary, path)
         sync_folder(path.parent)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
+            error.filename = str(path)  # what the user knows of; a full disk names no file at all
         raise
 
 
