@@ -191,6 +191,22 @@ def test_changes_are_kept_and_exported(client, run):
     assert state(again) == now
 
 
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"\xff\xfe", "text/plain"),
+        (b'{"version":NaN}', "application/json"),
+        (b'{"version":1e999,"edit":{}}', "application/json"),
+        (b'{"version":0,"edit":{"do":"name","cluster":0,"name":"\\ud800"}}', "application/json"),
+        (b'{"version":0,"edit":{"do":"\\ud800"}}', "application/json"),
+    ],
+)
+def test_what_no_json_can_repeat_is_refused_like_anything_else(client, body, kind):
+    answer = client.post("/api/edits", content=body, headers={"Content-Type": kind})
+    assert answer.status_code == 422
+    assert answer.json()["detail"][0]["loc"][0] == "body"
+
+
 def test_undo_and_redo(client):
     before = state(client)
     change(client, do="merge", cluster=0, into=1)
