@@ -64,6 +64,16 @@ def test_a_file_that_a_disk_does_not_take_is_named(vectors):
     assert not [file for file in vectors.rglob("*") if file.suffix in (".html", ".tmp")]
 
 
+def another_world():
+    os.environ["WORLD_SIZE"] = "large"
+
+
+def test_what_others_call_the_size_of_the_world_is_not_torchruns(tmp_path):
+    code, out, said = surrounded(tmp_path, another_world, "--version")
+    assert (code, said) == (0, "")
+    assert out.startswith("lsdc ")
+
+
 class Closed:
     """Surroundings without some of the streams, as after ``>&-``: Python has None in their place."""
 
