@@ -57,13 +57,13 @@ def test_images_are_put_into_a_folder_a_cluster(photos, tmp_path, how):
 
 def test_names_that_are_not_utf_8_are_written_as_escapes(photos, tmp_path):
     shutil.copytree(photos / "in", tmp_path / "in")
-    shutil.copy(tmp_path / "in" / "a.png", os.fsencode(tmp_path / "in") + b"/caf\xe9.png")
+    shutil.copy(tmp_path / "in" / "a.png", os.fsencode(tmp_path / "in") + b"/ol\xe9.png")
     words = ("fit", "in", "-k", "2", "--method", "kmeans", "--image-size", "16", "--out", "run")
     assert inside(*words, cwd=tmp_path).returncode == 0
     done = inside("export", "run", "--features", "f.parquet", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "caf\\udce9.png" in pq.read_table(tmp_path / "f.parquet")["id"].to_pylist()
-    assert "caf\\udce9.png" in labels(tmp_path).index
+    assert "ol\\udce9.png" in pq.read_table(tmp_path / "f.parquet")["id"].to_pylist()
+    assert "ol\\udce9.png" in labels(tmp_path).index
 
 
 def test_names_of_files_become_harmless_and_stay_apart(photos, tmp_path):

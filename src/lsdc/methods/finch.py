@@ -110,7 +110,7 @@ class FINCH(Estimator):
         return {"samples": self._samples, "clusters": self._clusters, "partitions": hierarchy}
 
     def _restore(self, tensors: dict[str, Tensor], settings: Settings) -> None:
-        n, levels = len(self.labels_), len(torch.atleast_1d(tensors.get("partitions", torch.empty(0))))
+        n, levels = len(self.labels_), tensors.get("partitions", torch.empty(0)).shape[:1].numel()
         wanted = {
             "samples": torch.empty(n, self.n_features_in_, device="meta"),
             "clusters": torch.empty(n, dtype=torch.int64, device="meta"),
