@@ -164,6 +164,22 @@ def test_what_is_beside_the_file_is_read(tmp_path):
     np.testing.assert_allclose(data.X[:, 0], open_data("digits").X.mean((1, 2)) / 16, atol=0.02)
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"size": 0}, "takes images of 0 x 0; 8 to 4096 pixels are possible"),
+        ({"size": 100_000}, "takes images of 100000 x 100000; 8 to 4096"),
+        ({"batch": 0}, "takes 0 images at a time; 1 to 1024 are possible"),
+        ({"batch": 10**9}, "takes 1000000000 images at a time; 1 to 1024"),
+        ({"extra": [helper.make_node("ReduceMean", ["y"], ["features"], keepdims=0)]}, "for .* samples; "),
+    ],
+)
+def test_networks_of_absurd_shapes_are_refused_before_images_are_made_for_them(place, tmp_path, options, why):
+    net = network(tmp_path / "net.onnx", **options)
+    with pytest.raises(InputError, match=rf"net.onnx: .*{why}"):
+        open_data(str(place / "photos"), encoder=str(net))
+
+
 def bad_networks(folder):
     nan = [helper.make_node("Sqrt", ["y"], ["z"]), helper.make_node("Log", ["z"], ["w"])]
     (folder / "text.onnx").write_text("not a network")

@@ -191,6 +191,22 @@ def test_changes_are_kept_and_exported(client, run):
     assert state(again) == now
 
 
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"\xff\xfe", "text/plain"),
+        (b'{"version":NaN}', "application/json"),
+        (b'{"version":1e999,"edit":{}}', "application/json"),
+        (b'{"version":0,"edit":{"do":"name","cluster":0,"name":"\\ud800"}}', "application/json"),
+        (b'{"version":0,"edit":{"do":"\\ud800"}}', "application/json"),
+    ],
+)
+def test_what_no_json_can_repeat_is_refused_like_anything_else(client, body, kind):
+    answer = client.post("/api/edits", content=body, headers={"Content-Type": kind})
+    assert answer.status_code == 422
+    assert answer.json()["detail"][0]["loc"][0] == "body"
+
+
 def test_undo_and_redo(client):
     before = state(client)
     change(client, do="merge", cluster=0, into=1)
@@ -269,6 +285,13 @@ def test_clusters_that_have_names_begin_with_them(run):
     session.edit(1, Undo(do="undo"))
     assert session.state.names == {0: "reds", 2: "two lines"}
     assert ",reds," in session.export().read_text()
+
+
+def test_names_that_cannot_be_read_are_named(run):
+    """Not the journal, which is not even there."""
+    (run / "names.json").write_text("[]")
+    with pytest.raises(InputError, match=r"names.json: must contain a JSON object$"):
+        session_of(run)
 
 
 def test_names_that_are_no_text_and_texts(tmp_path):

@@ -1,5 +1,6 @@
 """The journal of edits: whatever happens between them, what is there again is what was accepted, and nothing else."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -168,6 +169,52 @@ def test_damage_before_the_last_line_is_refused_and_named(tmp_path):
     path.write_text('{"other": 1}\n' + lines[1])
     with pytest.raises(InputError, match="cannot read this journal"):
         Journal.open(path, HEADER)
+
+
+@pytest.mark.parametrize(
+    ("last", "why"),
+    [
+        ('{"version":4,"edit":{"do":"outlier","samples":[2]}}', "version 2 is missing"),
+        ('{"version":1,"edit":{"do":"outlier","samples":[2]}}', "version 2 is missing"),
+        ('{"version":2,"edit":{"do":"paint"}}', "does not match any"),
+        ('{"version":2,"edit":{"do":"outlier","samples":[-1]}}', "greater than or equal to 0"),
+        ('{"version":2,"edit":{"do":"outlier","samples":[2}}', "Expecting"),
+        ("", "Expecting value"),
+    ],
+)
+def test_a_last_line_that_was_altered_is_refused_not_dropped(tmp_path, last, why):
+    """Dropped, it would be overwritten by the next edit."""
+    path = tmp_path / "edits.jsonl"
+    journal, _ = Journal.open(path, HEADER)
+    journal.append(edit(do="outlier", samples=[1]))
+    with path.open("a") as file:
+        file.write(last + "\n")
+    with pytest.raises(InputError, match=rf"edits.jsonl: line 3 is damaged \(.*{why}"):
+        Journal.open(path, HEADER)
+
+
+def test_a_last_line_of_zeros_was_never_written(tmp_path):
+    """What a power cut leaves of a line whose length was on disk before its content."""
+    path = tmp_path / "edits.jsonl"
+    journal, _ = Journal.open(path, HEADER)
+    journal.append(edit(do="outlier", samples=[1]))
+    before = path.read_bytes()
+    for torn in (bytes(50), bytes(50) + b"}}\n"):
+        path.write_bytes(before + torn)
+        again, read = Journal.open(path, HEADER)
+        assert len(read) == 1
+        again.append(edit(do="outlier", samples=[2]))
+        assert len(Journal.open(path, HEADER)[1]) == 2
+
+
+def test_a_file_system_that_cannot_sync_takes_edits(tmp_path, monkeypatch):
+    def fsync(*words):
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    journal, _ = Journal.open(tmp_path / "edits.jsonl", HEADER)
+    journal.append(edit(do="outlier", samples=[1]))
+    assert len(Journal.open(tmp_path / "edits.jsonl", HEADER)[1]) == 1
 
 
 def test_a_full_disk_leaves_no_half_line(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """What leaves a run: folders of images, arrays, tables, ONNX; and what Python users get beside labels."""
 
+import os
 import shutil
 import unicodedata
 from io import StringIO
@@ -52,6 +53,17 @@ def test_images_are_put_into_a_folder_a_cluster(photos, tmp_path, how):
     found = {(file.parent.name, file.read_bytes()) for file in placed}
     assert found == {(f"cluster-{c}", (photos / "in" / name).read_bytes()) for name, c in labels(photos).items()}
     refused(inside("export", "run", "--folders", tmp_path / "out", cwd=photos), "already exists")
+
+
+def test_names_that_are_not_utf_8_are_written_as_escapes(photos, tmp_path):
+    shutil.copytree(photos / "in", tmp_path / "in")
+    shutil.copy(tmp_path / "in" / "a.png", os.fsencode(tmp_path / "in") + b"/ol\xe9.png")
+    words = ("fit", "in", "-k", "2", "--method", "kmeans", "--image-size", "16", "--out", "run")
+    assert inside(*words, cwd=tmp_path).returncode == 0
+    done = inside("export", "run", "--features", "f.parquet", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "ol\\udce9.png" in pq.read_table(tmp_path / "f.parquet")["id"].to_pylist()
+    assert "ol\\udce9.png" in labels(tmp_path).index
 
 
 def test_names_of_files_become_harmless_and_stay_apart(photos, tmp_path):

@@ -14,19 +14,20 @@ pytestmark = pytest.mark.filterwarnings("ignore::lsdc.HealthWarning")  # one epo
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """The files of good models: LSD-C, K-means, and K-means of texts."""
+    """The files of good models: LSD-C, K-means, K-means of texts, and FINCH, which finds the number of clusters."""
     path = tmp_path_factory.mktemp("models")
     LSDC(3, **QUICK).fit(VECTORS).save(path / "lsdc")
     KMeans(3, random_state=0, n_init=1).fit(VECTORS).save(path / "kmeans")
     KMeans(2, random_state=0, n_init=1).fit(["cat dog", "bank loan", "dog cat", "loan bank"]).save(path / "texts")
-    return {name: (path / name).read_bytes() for name in ("lsdc", "kmeans", "texts")}
+    FINCH(random_state=0).fit(VECTORS).save(path / "finch")
+    return {file.name: file.read_bytes() for file in path.iterdir()}
 
 
 def test_good_files_are_good(saved, tmp_path):
     """The same edits with the values that were there change nothing."""
     for name, content in saved.items():
         (tmp_path / name).write_bytes(edited(content, format=1))
-        assert load(tmp_path / name).n_clusters in (2, 3)
+        assert load(tmp_path / name).n_clusters in (2, 3, None)
 
 
 @pytest.mark.parametrize("length", [HUGE, 2**63, 2**64 - 1, 2**27])
@@ -73,6 +74,8 @@ WORDS = {
     "deep nesting": ({"params__milestones": json.loads("[" * 90 + "]" * 90)}, "nested too deep"),
     "another shape": ({"shape": [6]}, "the tensor 'offset' should be"),
     "absurd shape": ({"shape": [3, 10**9, 10**9]}, "images|neither|needs"),
+    "images of one column": ({"shape": [8, 8, 1]}, "neither vectors nor images"),
+    "images of five channels": ({"shape": [5, 8, 8]}, "neither vectors nor images"),
     "negative shape": ({"shape": [-5]}, "shape.0: input should be greater"),
     "two axes": ({"shape": [5, 1]}, "neither vectors nor images"),
     "other features": ({"n_features_in": 6}, "n_features_in is 6"),
@@ -144,6 +147,11 @@ TENSORS = {
     "no labels": ("kmeans", {"labels": None}, "n_clusters=3 is more than the 0"),
     "NaN words": ("texts", {"idf": np.full(4, np.nan)}, "idf holds values"),
     "no words": ("texts", {"idf": None}, "'idf' should be"),
+    "no labels of a number found": ("finch", {"labels": None}, "'labels' should be .* is absent"),
+    "one partition that is none": ("finch", {"state/partitions": np.array(1)}, "'partitions' should be"),
+    "no partitions": ("finch", {"state/partitions": np.zeros((0, 40), np.int64)}, "partitions are invalid"),
+    "partitions below": ("finch", {"state/partitions": np.full((1, 40), -1)}, "partitions are invalid"),
+    "partitions beyond": ("finch", {"state/partitions": np.full((1, 40), 2**63 - 1)}, "partitions are invalid"),
 }
 
 

@@ -112,10 +112,38 @@ def test_halves_of_a_split_are_told_apart(made, tmp_path):
 def test_what_cannot_be_refined_is_said(made, tmp_path):
     with pytest.raises(InputError, match=r"run: nothing has been corrected yet; correct some samples in the explorer"):
         refine(made, [{"do": "outlier", "samples": [1]}, {"do": "undo"}], tmp_path / "refined")
+    n = len(TRUTH)
+    for outliers in (range(n), range(1, n)):
+        with pytest.raises(InputError, match=r"run: all samples, or all but one, are outliers; move some"):
+            refine(made, [{"do": "outlier", "samples": [*outliers]}], tmp_path / "refined")
+    with pytest.raises(InputError, match=r"edits.jsonl: does not match the labels \(there is no sample 300; .*move it"):
+        refine(made, [{"do": "outlier", "samples": [n]}], tmp_path / "refined")
+    assert not (tmp_path / "refined").exists()
     np.save(tmp_path / "x.npy", np.random.default_rng(0).random((20, 4)))
     other = fitted(tmp_path / "x.npy", tmp_path / "other", 2)
     with pytest.raises(InputError, match=r"models of the method lsdc, not kmeans"):
         refine(other, [{"do": "merge", "cluster": 0, "into": 1}], tmp_path / "elsewhere")
+
+
+def test_a_few_samples_among_many_outliers_are_enough(made, tmp_path, monkeypatch):
+    """The graph is made of samples that are left, however few of all samples it takes."""
+    monkeypatch.setattr("lsdc.methods.graph.SAMPLES", 4)
+    edits = [{"do": "outlier", "samples": [*range(298)]}, {"do": "move", "samples": [298], "to": 0}]
+    assert refine(made, edits, tmp_path / "refined").corrected == 1
+
+
+def test_warnings_of_training_are_plain_lines(made, tmp_path, capsys):
+    """Sixty clusters of one sample each, of which some are bound to be empty."""
+    journal, _ = Journal.open(made / "edits.jsonl", header_of(made / "labels.csv"))
+    for i in range(60):
+        journal.append(EDIT.validate_python({"do": "move", "samples": [i], "to": None}))
+    with pytest.raises(SystemExit) as end:
+        main(["refine", str(made), "--out", str(tmp_path / "refined")])
+    (made / "edits.jsonl").unlink()
+    said = capsys.readouterr().err
+    assert end.value.code == 0
+    assert "warning: " in said
+    assert "HealthWarning" not in said
 
 
 def test_corrections_count_clusters_that_are_there(tmp_path):

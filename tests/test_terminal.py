@@ -50,6 +50,30 @@ def test_labels_that_a_full_disk_does_not_take_are_missed(tmp_path):
     assert (code, said) == (1, "lsdc: disk: No space left on device\n")
 
 
+def little_room():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+
+def test_a_file_that_a_disk_does_not_take_is_named(vectors):
+    """Not the temporary file that is written first; and nothing of it is left."""
+    KMeans(2, n_init=1, random_state=0).fit(np.load(vectors / "x.npy"), run=vectors / "run")
+    code, _, said = surrounded(vectors, little_room, "report", "run")
+    assert (code, said.splitlines()[-1]) == (1, "lsdc: run/report.html: File too large")
+    code, _, said = surrounded(vectors, little_room, "export", "run", "--html", "r.html")
+    assert (code, said) == (2, "lsdc: r.html: cannot be written (File too large)\n")
+    assert not [file for file in vectors.rglob("*") if file.suffix in (".html", ".tmp")]
+
+
+def another_world():
+    os.environ["WORLD_SIZE"] = "large"
+
+
+def test_what_others_call_the_size_of_the_world_is_not_torchruns(tmp_path):
+    code, out, said = surrounded(tmp_path, another_world, "--version")
+    assert (code, said) == (0, "")
+    assert out.startswith("lsdc ")
+
+
 class Closed:
     """Surroundings without some of the streams, as after ``>&-``: Python has None in their place."""
 
@@ -173,6 +197,23 @@ def test_ctrl_c_gives_the_cursor_back_and_says_how_to_resume(vectors):
     bars, after = text.rsplit(SHOW, 1)
     assert HIDE in bars
     assert re.fullmatch(r"\s*stopped; everything up to epoch 2, step \d+ is saved. Resume with:  .*--resume\s*", after)
+
+
+def stdout_as_well():
+    """Standard output is the same terminal as standard error."""
+    redirect(1, os.dup(2))
+
+
+def test_names_of_files_do_not_write_to_the_terminal(vectors):
+    """Into a file or a pipe they are written as they are."""
+    (vectors / "t.csv").write_text("id,a,b\nx\x1b[31m,1,2\n" + "".join(f"{i},{i},{i % 7}\n" for i in range(30)))
+    words = ("fit", "t.csv", "-k", 2, "--method", "kmeans", "--out", "run")
+    assert inside(*words, cwd=vectors).returncode == 0
+    assert inside("predict", "run", "t.csv", cwd=vectors).stdout.splitlines()[1].startswith("x\x1b[31m,")
+    code, text = on_terminal(vectors, "predict", "run", "t.csv", surround=stdout_as_well)
+    assert code == 0, text
+    assert "x\\x1b[31m," in text
+    assert "x\x1b" not in text
 
 
 class Screen:

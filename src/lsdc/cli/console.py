@@ -110,7 +110,8 @@ def say_failure(message: str) -> None:
 
 def is_shared() -> bool:
     """Whether torchrun started this process as one of several; found without importing PyTorch, which takes seconds."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
+    size = os.environ.get("WORLD_SIZE", "")  # another program may have put anything there
+    return size.isdecimal() and int(size) > 1 and "RANK" in os.environ
 
 
 @contextmanager

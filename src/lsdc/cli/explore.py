@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lsdc.cli.console import Terminated, err, line, out, say_next
+from lsdc.cli.console import Terminated, err, line, out, readable_warnings, say_next
 from lsdc.cli.importing import importing
 from lsdc.cli.options import RootOption, RunArgument
 from lsdc.cli.run_data import data_of_run
@@ -43,7 +43,7 @@ def explore(
 
     folder = Run.open(run)
     try:
-        with folder.alone():
+        with readable_warnings(), folder.alone():
             session = Session(folder, config := read_config(folder), partial(data_of_run, config, data_root))
             try:
                 serve(session, host, port, partial(_opened, browser, host))
@@ -88,7 +88,7 @@ def refine(
         raise InputError(f"{place}: a run already exists here; use --overwrite or another --out")
     new = Run.create(place, overwrite)
     dataset = data_of_run(config, data_root)
-    with Live(err, f"{run}: learning from the corrections, run folder {new.path}") as monitor:
+    with Live(err, f"{run}: learning from the corrections, run folder {new.path}") as monitor, readable_warnings():
         result = refine_run(folder, new, config, dataset, epochs, monitor)
     with new.again():
         _, labels, confidence = new.read_labels()

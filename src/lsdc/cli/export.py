@@ -13,7 +13,7 @@ from lsdc.cli.console import err, line, out
 from lsdc.cli.importing import importing
 from lsdc.cli.options import RootOption, RunArgument
 from lsdc.cli.run_data import read_again, what_changed
-from lsdc.cli.writing import check_output, write_output
+from lsdc.cli.writing import check_output, write_output, writing
 from lsdc.errors import InputError, shown
 
 if TYPE_CHECKING:
@@ -81,7 +81,8 @@ def export(
     if onnx:
         _write_onnx(load(run, device="cpu"), onnx, dataset)
     if html:
-        write_report(folder, config, dataset, to=html)
+        with writing(html):
+            write_report(folder, config, dataset, to=html)
         line(out, f"written: {html}")
 
 
@@ -117,7 +118,8 @@ def _write_array(path: Path, values: Any, ids: list[str], name: str) -> None:
             import pyarrow.parquet as pq
         except ImportError:
             raise InputError('.parquet needs the extra "parquet": pip install "lsd-clusters[parquet]"') from None
-        columns = {"id": pa.array(ids), **{f"{name}_{i}": pa.array(values[:, i]) for i in range(values.shape[1])}}
+        names = [name.encode(errors="backslashreplace").decode() for name in ids]  # of files, perhaps not UTF-8
+        columns = {"id": pa.array(names), **{f"{name}_{i}": pa.array(values[:, i]) for i in range(values.shape[1])}}
         pq.write_table(pa.table(columns), file)
     write_output(path, file.getvalue())
 
@@ -125,7 +127,8 @@ def _write_array(path: Path, values: Any, ids: list[str], name: str) -> None:
 def _write_onnx(model: Any, path: Path, dataset: "Dataset | None") -> None:
     from lsdc.methods.onnx import export_onnx
 
-    apart = export_onnx(model, path, model._data(dataset, reset=False) if dataset else None)
+    with writing(path):
+        apart = export_onnx(model, path, model._data(dataset, reset=False) if dataset else None)
     if model.words_:
         line(err, f"{path}: takes tf-idf vectors of the model's {len(model.words_.words):,} words, not texts")
     shape = ", ".join(map(str, model.spec_.shape))

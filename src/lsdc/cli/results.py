@@ -27,7 +27,7 @@ from lsdc.cli.reading import ReadingBar
 from lsdc.cli.run_data import data_or_why, read_again, what_changed
 from lsdc.cli.wording import say_reading
 from lsdc.cli.writing import check_output, write_output
-from lsdc.errors import InputError
+from lsdc.errors import InputError, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,7 +72,8 @@ def predict(
         return
     say_reading(dataset, context)
     if out_ is None or str(out_) == "-":
-        sys.stdout.write(text.encode(errors="backslashreplace").decode())
+        shown = "\n".join(map(printable, text.split("\n"))) if sys.stdout.isatty() else text
+        sys.stdout.write(shown.encode(errors="backslashreplace").decode())
         return
     write_output(out_, text.encode(errors="backslashreplace"))
     line(err, f"{dataset.n_samples:,} samples labelled in {out_}")

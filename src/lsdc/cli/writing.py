@@ -1,6 +1,8 @@
 """Files that commands write where the user asks: never over the data, or over what a run consists of."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from lsdc.errors import InputError
@@ -21,10 +23,17 @@ def check_output(to: Path, run: Path, data: object) -> None:
 
 
 def write_output(to: Path, content: bytes) -> None:
-    """Write a file whole or not at all; a place that cannot be written to is the user's to change."""
+    """Write a file whole or not at all."""
     from lsdc.runs.atomic import write_atomic
 
-    try:
+    with writing(to):
         write_atomic(to, content)
+
+
+@contextmanager
+def writing(to: Path) -> Iterator[None]:
+    """A place that cannot be written to is the user's to change."""
+    try:
+        yield
     except OSError as error:
         raise InputError(f"{to}: cannot be written ({error.strerror})") from None

@@ -178,6 +178,11 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
     return result
 
 
+def is_image_shape(shape: tuple[int, ...]) -> bool:
+    """Whether a shape in a file is (c, h, w) of images that could have been fitted."""
+    return len(shape) == 3 and shape[0] in CHANNELS and min(shape[1:]) >= SMALLEST_IMAGE
+
+
 def check_finite(X: Any) -> None:
     """Refuse NaN and infinite values, and say where the first one is."""
     if sp.issparse(X):

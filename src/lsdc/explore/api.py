@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, HTTPException, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, ConfigDict, Field
@@ -69,6 +70,12 @@ def _page_routes(app: FastAPI) -> None:
     @app.exception_handler(InputError)
     def refused(request: Request, error: InputError) -> Response:
         return AsciiJSON({"message": str(error)}, 409 if isinstance(error, Stale) else 400)
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(request: Request, error: RequestValidationError) -> Response:
+        """Without what was sent, which FastAPI repeats: bytes, NaN and lone surrogates are no JSON."""
+        detail = [{key: found[key] for key in ("loc", "msg", "type")} for found in error.errors()]
+        return AsciiJSON({"detail": detail}, 422)
 
     @app.exception_handler(OSError)
     def failed(request: Request, error: OSError) -> Response:

@@ -9,8 +9,8 @@ import torch
 
 from lsdc.data.reading import Dataset
 from lsdc.errors import InputError
-from lsdc.explore.edits import OUTLIER, Move, Name, Outlier, initial, replayed
-from lsdc.explore.journal import NAME, Journal, header_of
+from lsdc.explore.edits import OUTLIER, Move, Name, Outlier
+from lsdc.explore.journal import NAME, Journal, corrected, header_of
 from lsdc.explore.refine import Corrections, corrections, refined
 from lsdc.methods import load
 from lsdc.methods.assignment import best_two
@@ -32,8 +32,7 @@ def refine_run(
 ) -> RefinementResult:
     """Teach a run's model the corrections in its journal, and write the new run."""
     ids, labels, _ = run.read_labels()
-    _, edits = Journal.open(run.path / NAME, header_of(run.path / "labels.csv"))
-    history = replayed(initial(labels, config["params"]["n_clusters"], run.names()), edits)
+    _, history = corrected(run, labels, config["params"]["n_clusters"])
     try:
         given = corrections(history)
     except InputError as error:

@@ -9,7 +9,7 @@ import torch
 from sklearn.cluster import SpectralClustering
 from sklearn.decomposition import PCA
 
-from lsdc.errors import InputError
+from lsdc.errors import HealthWarning, InputError
 from lsdc.functional import nearest, nearest_among
 from lsdc.methods.layout import MAPPED, plane
 from lsdc.runs.tensors import read_tensors, write_tensors
@@ -101,4 +101,5 @@ def store_layout(folder: Path, model: str, places: Places) -> None:
     try:
         write_tensors(folder / NAME, tensors, {"model": model})
     except (OSError, ValueError) as error:
-        warnings.warn(f"{folder / NAME}: not written ({error}); the map will be computed again next time", stacklevel=1)
+        message = f"{folder / NAME}: not written ({error}); the map will be computed again next time"
+        warnings.warn(message, HealthWarning, stacklevel=1)

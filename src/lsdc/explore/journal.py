@@ -1,6 +1,7 @@
 """edits.jsonl: every change on a line of its own, on disk before it counts, never rewritten.
 
-The first line says which labels the changes apply to. A last line truncated by a crash never counted and is dropped.
+The first line says which labels the changes apply to. A last line truncated by a crash never counted and is dropped;
+one that is whole, but says something impossible, was altered, and is refused like any other.
 """
 
 import hashlib
@@ -9,11 +10,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import ValidationError
 
 from lsdc.errors import InputError, reason
-from lsdc.explore.edits import EDIT
-from lsdc.runs.atomic import sync_folder
+from lsdc.explore.edits import EDIT, History, initial, replayed
+from lsdc.runs.atomic import sync, sync_folder
+from lsdc.runs.folder import Run
 from lsdc.runs.untrusted import LONGEST_LINE, parse_json, plain_file
 
 NAME = "edits.jsonl"
@@ -23,6 +26,11 @@ FORMAT = 1
 def header_of(labels: Path) -> dict[str, Any]:
     """The first line of a journal: which labels its changes apply to."""
     return {"lsdc": "edits", "format": FORMAT, "labels": hashlib.sha256(labels.read_bytes()).hexdigest()[:16]}
+
+
+def _is_torn(line: bytes) -> bool:
+    """Whether a crash left only a part of a line, or zeros where the disk never wrote."""
+    return not line.endswith(b"\n") or b"\0" in line
 
 
 class Journal:
@@ -43,16 +51,13 @@ class Journal:
         edits: list[Any] = []
         with self.path.open("rb") as file:
             for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), start=1):
-                is_last = not file.peek(1)
+                if not file.peek(1) and _is_torn(line):
+                    break
                 try:
-                    if not line.endswith(b"\n"):
-                        raise ValueError("cut short")
                     content = parse_json(line)
                     if number > 1:
                         edits.append(self._edit(content, number - 1))
                 except (ValueError, KeyError, TypeError) as error:
-                    if is_last:
-                        break
                     raise InputError(f"{self.path}: line {number} is damaged ({reason(error)})") from None
                 if number == 1:
                     self._check(content)
@@ -101,7 +106,17 @@ class Journal:
             written = 0
             while written < len(content):
                 written += os.write(handle, content[written:])
-            os.fsync(handle)
+            sync(handle)
         except OSError:
             os.ftruncate(handle, self._size)  # a full disk took half a line
             raise
+
+
+def corrected(run: Run, labels: np.ndarray, n_clusters: int | None) -> tuple[Journal, History]:
+    """The journal of a run, and the history that its changes make of the run's own labels."""
+    base = initial(labels, n_clusters, run.names())
+    journal, edits = Journal.open(run.path / NAME, header_of(run.path / "labels.csv"))
+    try:
+        return journal, replayed(base, edits)
+    except InputError as error:
+        raise InputError(f"{journal.path}: does not match the labels ({error}); move it away") from None

@@ -58,8 +58,10 @@ def corrections(history: History) -> Corrections:
     """What the edits of a run say."""
     state = history.state
     kept = [cluster for cluster in state.clusters if (state.labels == cluster).any()]
-    if not history.done or not kept:
+    if not history.done:
         raise InputError("nothing has been corrected yet; correct some samples in the explorer")
+    if np.count_nonzero(state.labels != OUTLIER) < 2:
+        raise InputError("all samples, or all but one, are outliers; move some into clusters in the explorer")
     place = {cluster: i for i, cluster in enumerate(kept)}
     labels = np.array([place.get(cluster, OUTLIER) for cluster in state.labels.tolist()])
     moved = np.zeros(len(labels), bool)
@@ -196,9 +198,9 @@ def _some(rows: Tensor, most: int, rng: torch.Generator) -> Tensor:
 
 def _graph(given: Corrections, f: Tensor, seed: int) -> tuple[Tensor, Tensor]:
     """Some samples, including all moved ones but no outliers, and the neighbours of each by angle."""
-    inside = given.moved.clone()
-    inside[sample(len(f), seed, "refine")] = True
-    rows = (inside & (given.labels != OUTLIER)).nonzero()[:, 0]
+    inside, kept = given.moved.clone(), (given.labels != OUTLIER).nonzero()[:, 0]
+    inside[kept[sample(len(kept), seed, "refine")]] = True
+    rows = inside.nonzero()[:, 0]  # none that was moved is an outlier
     compared = F.normalize((f[rows] - f.mean(0)) / (f.std(0) + 1e-6))
     return rows, nearest(compared, min(NEIGHBOURS, len(rows) - 1)).indices
 

@@ -12,9 +12,9 @@ import numpy as np
 from lsdc.data.reading import Dataset
 from lsdc.errors import InputError
 from lsdc.explore import export, features
-from lsdc.explore.edits import History, Split, State, initial, replayed
+from lsdc.explore.edits import History, Split, State
 from lsdc.explore.features import Places
-from lsdc.explore.journal import NAME, Journal, header_of
+from lsdc.explore.journal import corrected
 from lsdc.explore.samples import Samples
 from lsdc.methods import load
 from lsdc.runs.atomic import write_atomic
@@ -49,12 +49,7 @@ class Session:
         self.run, self.config, self._read = run, config, read
         ids, labels, self.confidence = run.read_labels()
         self.samples = Samples(ids)
-        self._header = header_of(run.path / "labels.csv")
-        self.journal, edits = Journal.open(run.path / NAME, self._header)
-        try:
-            history = replayed(initial(labels, config["params"]["n_clusters"], run.names()), edits)
-        except InputError as error:
-            raise InputError(f"{run.path / NAME}: does not match the labels ({error}); move it away") from None
+        self.journal, history = corrected(run, labels, config["params"]["n_clusters"])
         self.now = Now(self.journal.version, history)
         for left in run.path.glob(f".{export.NAME}.????????.tmp"):
             left.unlink(missing_ok=True)  # left by an explorer that was killed while writing
@@ -122,7 +117,7 @@ class Session:
 
     def work(self) -> None:
         """Read the data, then compute features and a map; failures are shown on the page."""
-        self.laid_out = features.stored_layout(self.run.path, self._header["labels"], len(self.samples.ids))
+        self.laid_out = features.stored_layout(self.run.path, self.journal.header["labels"], len(self.samples.ids))
         if self.laid_out is not None:
             self.map = Status("ready")
         dataset = self._data()
@@ -150,7 +145,7 @@ class Session:
             f = features.directions(load(self.run.path, device="cpu").transform(dataset))
             self.laid_out = Places(f, features.mapped(f))
             self.map = Status("ready")
-            features.store_layout(self.run.path, self._header["labels"], self.laid_out)
+            features.store_layout(self.run.path, self.journal.header["labels"], self.laid_out)
         except InputError as error:
             self.map = Status("missing", error.text)
         except Exception as error:

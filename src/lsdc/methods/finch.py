@@ -110,7 +110,7 @@ class FINCH(Estimator):
         return {"samples": self._samples, "clusters": self._clusters, "partitions": hierarchy}
 
     def _restore(self, tensors: dict[str, Tensor], settings: Settings) -> None:
-        n, levels = len(self.labels_), len(tensors.get("partitions", ()))
+        n, levels = len(self.labels_), tensors.get("partitions", torch.empty(0)).shape[:1].numel()
         wanted = {
             "samples": torch.empty(n, self.n_features_in_, device="meta"),
             "clusters": torch.empty(n, dtype=torch.int64, device="meta"),
@@ -119,5 +119,7 @@ class FINCH(Estimator):
         check_tensors(tensors, wanted)
         if tensors["clusters"].min() < 0 or int(tensors["clusters"].max()) + 1 != self.n_clusters_:
             raise InputError("the clusters of the samples are invalid")
+        if not levels or tensors["partitions"].min() < 0 or tensors["partitions"].max() >= n:
+            raise InputError("the partitions are invalid")
         self._samples, self._clusters = tensors["samples"], tensors["clusters"]
         self.partitions_ = list(tensors["partitions"].numpy())

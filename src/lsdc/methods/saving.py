@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from lsdc.data.names import Names, numbered
-from lsdc.data.sources import Spec
+from lsdc.data.sources import Spec, is_image_shape
 from lsdc.data.texts import TfIdf
 from lsdc.errors import InputError, reason, shown, unknown
 from lsdc.methods.schema import FORMAT, Config, Header
@@ -148,7 +148,7 @@ def _unfitted(methods: Methods, file: Header | Config, shape: tuple[int, ...], n
         raise unknown("method", file.method, methods)
     method, params = methods[file.method], file.params
     _check_params(params, method())
-    if len(shape) not in (1, 3):
+    if len(shape) != 1 and not is_image_shape(shape):
         raise InputError(f"samples of shape {shape} are neither vectors nor images")
     if not isinstance(params.get("device", ""), str):
         raise InputError(f"device must be a name, got {shown(params['device'])}")
@@ -169,7 +169,7 @@ def _restore_data(model: "Estimator", header: Header, tensors: dict[str, Tensor]
     wanted = {
         "offset": torch.empty(shape, dtype=torch.float64, device="meta") if centred else torch.empty(()),
         "scale": torch.empty(shape if scaled else (), device="meta"),
-        "labels": torch.empty(tensors["labels"].numel(), dtype=torch.int64, device="meta"),
+        "labels": torch.empty(tensors.get("labels", torch.empty(1)).numel(), dtype=torch.int64, device="meta"),
     }
     if words is not None:
         wanted["idf"] = torch.empty(len(words), dtype=torch.float64)

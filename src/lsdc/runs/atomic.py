@@ -28,11 +28,13 @@ def whole(path: Path, content: bytes) -> Iterator[Callable[[], None]]:
         with temporary.open("xb") as file:
             file.write(content)
             file.flush()
-            _sync(file.fileno())
+            sync(file.fileno())
         yield lambda: os.replace(temporary, path)
         sync_folder(path.parent)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
+            error.filename = str(path)  # what the user knows of; a full disk names no file at all
         raise
 
 
@@ -49,12 +51,12 @@ def sync_folder(folder: Path) -> None:
     if os.name == "posix" and os.access(folder, os.R_OK):
         handle = os.open(folder, os.O_RDONLY)
         try:
-            _sync(handle)
+            sync(handle)
         finally:
             os.close(handle)
 
 
-def _sync(handle: int) -> None:
+def sync(handle: int) -> None:
     """Sync a file or folder, where the file system supports it."""
     try:
         os.fsync(handle)

@@ -13,6 +13,7 @@ import numpy as np
 from lsdc.errors import InputError, Note, shown, unknown
 
 SIZE = 224
+SIZES = range(8, 4097)  # what a side may have
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # mean and deviation of pixels from 0 to 1
 
 
@@ -52,7 +53,7 @@ class Encoder(ABC):
 
 def _size(value: Any) -> int:
     size = int(value)
-    if not 8 <= size <= 4096:
+    if size not in SIZES:
         raise ValueError
     return size
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from lsdc.data.encoders.base import ImageEncoder, digest_files, from_json, known
+from lsdc.data.encoders.base import SIZES, ImageEncoder, digest_files, from_json, known
 from lsdc.data.reading import listed
 from lsdc.errors import InputError, Note, reason
 
+LARGEST_BATCH = 1024
 TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
 FEATURES = ("image_embeds", "pooler_output", "embeddings", "features")  # preferred outputs, if there are several
 RANGES = {"normalized_0_1": (0.0, 1.0), "normalized_1_1": (0.5, 0.5), "nominalrange_0_255": (0.0, 1 / 255)}
@@ -56,11 +57,18 @@ class Onnx(ImageEncoder):
             )
         self.input, self.dtype, self.first = inputs[0].name, TYPES[inputs[0].type], shape[1] == 3
         self.fixed_batch = shape[0] if isinstance(shape[0], int) else None
+        if self.fixed_batch is not None and not 0 < self.fixed_batch <= LARGEST_BATCH:
+            raise InputError(
+                f"{self.name}: takes {self.fixed_batch} images at a time; 1 to {LARGEST_BATCH} are possible"
+            )
         places = [side for side in (shape[2:] if self.first else shape[1:3]) if isinstance(side, int)]
         if len(set(places)) > 1:
             raise InputError(
                 f"{self.name}: takes images of {places[0]} x {places[1]}; an encoder must take square ones"
             )
+        if places and places[0] not in SIZES:
+            sides = f"{places[0]} x {places[0]}"
+            raise InputError(f"{self.name}: takes images of {sides}; {SIZES[0]} to {SIZES[-1]} pixels are possible")
         self.fixed = {"size": places[0]} if places else {}
         if places and self.settings.get("size", places[0]) != places[0]:
             raise InputError(
@@ -101,7 +109,7 @@ class Onnx(ImageEncoder):
                 (result,) = self.session.run([self.output], {self.input: whole})
             except Exception as error:
                 raise InputError(f"{self.name}: fails on a batch of {whole.shape} ({_reason(error)})") from None
-            parts.append(np.asarray(result)[: len(part)])
+            parts.append(np.atleast_1d(np.asarray(result))[: len(part)])
         features = np.concatenate(parts)
         return features if self.first or features.ndim < 4 else features.transpose(0, 3, 1, 2)
 
