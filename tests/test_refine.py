@@ -99,6 +99,18 @@ def test_merged_clusters_become_one_and_the_run_before_stays(made, capsys):
     (made / "edits.jsonl").unlink()
 
 
+def test_a_refined_run_is_not_resumed_as_if_it_had_been_fitted(made, tmp_path, capsys):
+    """It has the settings and the data of the run it came from, so a fit would have begun anew in its folder."""
+    out = tmp_path / "refined"
+    refine(made, [{"do": "move", "samples": [0, 1], "to": None}], out)
+    before = {file.name: file.read_bytes() for file in out.iterdir() if file.is_file()}
+    with pytest.raises(SystemExit) as ended:
+        main(["fit", str(made.parent / "x.npy"), "--clusters", "5", "--out", str(out), "--resume"])
+    assert ended.value.code == 2
+    assert "was refined from another run" in capsys.readouterr().err
+    assert {file.name: file.read_bytes() for file in out.iterdir() if file.is_file()} == before
+
+
 def test_halves_of_a_split_are_told_apart(made, tmp_path):
     _, labels, _ = Run.open(made).read_labels()
     half = np.flatnonzero(TRUTH == 4)

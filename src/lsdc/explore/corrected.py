@@ -43,7 +43,7 @@ def refine_run(
         new.source, new.ids = config["data"], ids
         k = len(given.sources)
         settings = {"method": model.method, "behaviour": model.behaviour_with(config["settings"]), "seed": seed}
-        settings |= {"settings": {**config["settings"], "n_clusters": k}}
+        settings |= {"settings": {**config["settings"], "n_clusters": k}, "refines": config["fingerprint"]}
         content = {name: config["data"][name] for name in ("n", "shape", "digest") if name in config["data"]}
         new.start(settings, {**config["params"], "n_clusters": k}, content)
         if (run.path / "read.json").exists():

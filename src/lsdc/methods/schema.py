@@ -68,4 +68,5 @@ class Config(Strict):
     params: dict[str, Any]
     data: Origin
     fingerprint: str
+    refines: str = ""  # the fingerprint of the run it was refined from
     outliers: float = Field(0.0, ge=0, le=0.9)

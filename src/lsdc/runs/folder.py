@@ -113,6 +113,9 @@ class Run:
         """Create the folder and write config.json, or check that this is the run to resume."""
         self.bind({**settings, "data": content})
         if self.resuming:
+            if self.config("refines"):
+                text = f"{self.path}: was refined from another run, and cannot be resumed; choose another folder"
+                raise InputError(text, "run")
             if self.config("fingerprint") != self.fingerprint:
                 text = f"{self.path}: started with other settings or data; overwrite it to start over"
                 raise InputError(text, "overwrite")
