@@ -36,15 +36,15 @@ def test_a_cell_is_complete_and_was_measured_on_committed_code(file):
 
 
 @pytest.mark.parametrize("file", WRITTEN, ids=lambda file: file.stem)
-def test_a_table_is_that_of_its_cells_and_stands_in_the_results_page(file, stored):
+def test_a_table_is_that_of_its_cells_and_stands_in_the_page_of_tables(file, stored):
     name = file.stem.removesuffix("-cpu")
     text = file.read_text()
     assert text == markdown(title_of(name, "cpu"), COLUMNS, rows_of(name, "cpu", stored))
-    page = (ROOT / "docs" / "results.md").read_text()
+    page = (ROOT / "docs" / "results-tables.md").read_text()
     assert all(line in page for line in text.splitlines() if line.startswith("| "))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/results.md", "docs/results-tables.md", "docs/results-notes.md"])
 def test_the_measured_figures_of_a_page_are_those_of_the_tables(page):
     rows = [row for file in WRITTEN for row in json.loads(file.with_suffix(".json").read_text())["rows"]]
     measured = {row["measured"] for row in rows}
