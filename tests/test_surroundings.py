@@ -8,10 +8,12 @@ import sys
 import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_digits
 
 from attacks import VECTORS
-from lsdc import InputError, KMeans, load
+from lsdc import LSDC, InputError, KMeans, load
 from lsdc.experiments.table import SCORED, latex
+from lsdc.training.modes import LITTLE, threads_for
 from test_cli import inside, refused
 from test_readable import small
 from victims import surrounded
@@ -141,3 +143,40 @@ def test_control_characters_of_a_strangers_run_stay_in_it(tmp_path):
         done = inside(*words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert not {"\x1b", "\x07"} & {*done.stdout, *done.stderr}
+
+
+@pytest.mark.filterwarnings("ignore::lsdc.errors.HealthWarning")
+def test_small_images_give_the_same_bits_with_any_number_of_threads():
+    """One thread is faster for them, so the others would only round differently; the caller gets its threads back."""
+    X, before = load_digits().images[:200].astype(np.float32), torch.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            model = LSDC(10, random_state=0, epochs=1, width=0.1, pretext_plan={"epochs": 1}).fit(X)
+            found.append((model.labels_, model.network_.state_dict()))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    for labels, weights in found[1:]:
+        assert np.array_equal(labels, found[0][0])
+        assert all(torch.equal(weights[name], value) for name, value in found[0][1].items())
+
+
+def test_threads_are_given_back_when_the_last_fit_ends():
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        with threads_for(LITTLE), threads_for(LITTLE + 1):
+            first, second = threads_for(1), threads_for(1)
+            first.__enter__()
+            second.__enter__()
+            first.__exit__(None, None, None)
+            assert torch.get_num_threads() == 1
+            second.__exit__(None, None, None)
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 2
+        with threads_for(LITTLE + 1):
+            assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
@@ -35,6 +36,7 @@ from lsdc.training import device as devices
 from lsdc.training.context import Context, Objective
 from lsdc.training.health import Record
 from lsdc.training.loop import train
+from lsdc.training.modes import threads_for
 from lsdc.training.plan import Plan, validated
 from lsdc.training.rng import derive
 
@@ -193,9 +195,11 @@ class DeepEstimator(Estimator):
 
     def _fit(self, data: Data, settings: Any, prepared: Prepared, context: Context) -> None:
         network, views, pretext = prepared
-        history = train(pretext, context.pretext_data or data, settings.pretext_plan, context) if pretext else []
-        network.backbone.freeze(settings.n_frozen)
-        self.network_, found = self._cluster(network, views, settings, data, context)
+        size = settings.plan.batch_size * prod(data.spec.shape)
+        with threads_for(size) if data.spec.is_image else nullcontext():
+            history = train(pretext, context.pretext_data or data, settings.pretext_plan, context) if pretext else []
+            network.backbone.freeze(settings.n_frozen)
+            self.network_, found = self._cluster(network, views, settings, data, context)
         self._views, self.history_ = views, history + found
 
     def _cluster(
