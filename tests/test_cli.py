@@ -385,6 +385,7 @@ def test_finch_needs_no_number_of_clusters(tmp_path):
         (["predict", "nowhere", "digits"], ["nowhere", "not a run folder"]),
         (["evaluate", "."], ["not a run folder"]),
         (["list", "nothing"], ["nothing"]),
+        (["list", "xsettings"], ["'xsettings': did you mean 'settings'"]),
     ],
 )
 def test_mistakes_get_one_line(tmp_path, words, parts):

@@ -208,6 +208,14 @@ def test_a_comparison_has_its_cells_table_and_plot(finished):
     assert "ACC (%)" in (finished / "compare.svg").read_text()
 
 
+def test_how_the_file_was_read_is_said_before_anything_runs(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("x.csv").write_text("when,a\n" + "".join(f"{i},{i % 2 * 9 + i / 99}\n" for i in range(40)))
+    assert call("compare", "x.csv", "--clusters", "2", "--methods", "kmeans", "--out", tmp_path / "out") == 0
+    said = capsys.readouterr().err
+    assert 0 <= said.index("column when counts the rows") < said.index("kmeans-seed0")
+
+
 def test_what_is_finished_is_not_run_again(finished, capsys):
     before = {file: file.stat().st_mtime_ns for file in (finished / "cells").iterdir()}
     assert call("compare", "blobs", "--methods", "lsdc,finch", "--out", finished, *TINY) == 0
@@ -243,6 +251,7 @@ def test_a_result_of_other_settings_is_refused_and_left_alone(finished, capsys, 
         (["blobs", "--set", "kmeans.n_inti=3"], "n_init"),
         (["blobs", "--set", "kmean.n_init=3"], "kmeans"),
         (["blobs", "--set", "kmeans.n_clusters=3"], "--clusters"),
+        (["blobs", "--methods", "kmeans", "--set", "lsdc.epochs=3"], "lsdc is not one of the methods to run; add it"),
         (["bare.csv"], "--clusters is missing"),
         (["flat.npy", "--clusters", "2"], "flat.npy: X has one dimension"),
     ],

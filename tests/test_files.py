@@ -81,7 +81,7 @@ def test_folders_of_images(tmp_path):
         ("x.npz", b"nonsense", "not an archive"),
         ("x.csv", b"", "is empty"),
         ("x.csv", b"a,b\n", "has no rows"),
-        ("x.csv", b"a,b\n1,2\n3\n", "line 3 has 1 columns, the first has 2"),
+        ("x.csv", b"a,b\n1,2\n3\n", "line 3 has 1 column, the first has 2"),
         ("x.csv", b"a,b\n1,2\n3,x\n", "line 3, column 'b': 'x' is not a number"),
         ("x.csv", b"\xff\xfe\x00", "begins like UTF-16"),
         ("x.txt", b"\n\n", "is empty"),
@@ -124,6 +124,8 @@ def test_broken_images_are_named(tmp_path):
     (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nnot really")
     with pytest.raises(InputError, match=r"broken.png: not a readable image"):
         open_data(str(tmp_path))
+    with pytest.raises(InputError, match=r"^\S*broken.png: not a readable image"):
+        open_data(str(tmp_path / "broken.png"))
 
 
 def test_empty_folders_are_said(tmp_path):
@@ -137,7 +139,44 @@ def test_missing_files_suggest_a_data_set():
     ):
         open_data("digitz")
     with pytest.raises(InputError, match=r"built in: digits"):
+        open_data("nothing-like-it")
+    with pytest.raises(InputError, match=r"there is no folder '/no/such'"):
         open_data("/no/such/place")
+
+
+def test_missing_files_suggest_one_beside_them(tmp_path):
+    (tmp_path / "Customers.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match=r"did you mean '.*/Customers.csv'\?"):
+        open_data(str(tmp_path / "custmers.csv"))
+    with pytest.raises(InputError, match=r"/x.npy: no such file, folder or built-in data set$"):
+        open_data(str(tmp_path / "x.npy"))
+
+
+def test_a_column_that_is_not_there_suggests_the_nearest(tmp_path):
+    (tmp_path / "x.csv").write_text("AGE,income\n1,2\n")
+    for asked, near in (("incme", "income"), ("age", "AGE")):
+        with pytest.raises(InputError, match=rf"no column '{asked}' \(did you mean '{near}'\?\); it has AGE, income"):
+            open_data(str(tmp_path / "x.csv"), columns=(asked,))
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.txt", "digits", "photos"])
+def test_only_tables_have_a_column_of_texts(tmp_path, name):
+    with pytest.raises(InputError, match=r"not a table .* so it has no columns to choose \(column=...\)"):
+        open_data(name, column="text")
+
+
+def test_a_quotation_mark_that_is_never_closed_does_not_swallow_the_rest(tmp_path):
+    (tmp_path / "x.csv").write_text('id,text\n1,one\n2,"two\n3,three\n4,four\n')
+    with pytest.raises(InputError, match=r"line 3: a quotation mark opens a cell there and is never closed"):
+        open_data(str(tmp_path / "x.csv"))
+    (tmp_path / "x.csv").write_text('id,text\n1,one\n2,"two\n\n""2"" lines"\n')
+    assert open_data(str(tmp_path / "x.csv")).X == ["one", 'two\n\n"2" lines']
+
+
+def test_infinity_is_no_text(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\ninf,3\n")
+    with pytest.raises(InputError, match=r"'inf' is infinite or too large; replace it, remove the row.* \(drop=...\)$"):
+        open_data(str(tmp_path / "x.csv"))
 
 
 def test_columns_must_exist(tmp_path):

@@ -34,6 +34,11 @@ def test_entropy_by_hand():
     assert assignment_entropy([1.0]) == 1
 
 
+def test_one_empty_cluster_is_one():
+    assert "1 of 3 clusters is (nearly) empty" in symptoms({"shares": [0.5, 0.5, 0.0]})["dead"]
+    assert "2 of 4 clusters are (nearly) empty" in symptoms({"shares": [0.5, 0.5, 0.0, 0.0]})["dead"]
+
+
 def test_a_good_epoch_has_no_symptoms():
     assert symptoms(GOOD) == {}
 

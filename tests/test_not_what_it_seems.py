@@ -183,6 +183,39 @@ def test_a_data_frame_with_ids_is_pointed_out():
         model.fit(pd.DataFrame(RNG.integers(0, 9, (40, 3)), columns=["a", "b", "store_id"]))
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        ["a", "b"] * 20,
+        pd.Categorical(["a", "b"] * 20),
+        pd.Timestamp("2024-01-01"),
+        pd.Timedelta("1h"),
+        [[1], [2, 3]] * 20,
+    ],
+    ids=["words", "kinds", "dates", "times", "lists"],
+)
+def test_columns_of_a_data_frame_that_are_no_numbers_are_named(column):
+    frame = FRAME.assign(city=column, even=[True, False] * 20, n=np.arange(40) // 2, o=FRAME["a"].astype(object))
+    with pytest.raises(InputError, match=r"columns of X that do not hold numbers: city; drop them, or turn them into"):
+        KMeans(2).fit(frame)
+    KMeans(2, n_init=1).fit(frame.drop(columns="city"))
+
+
+def test_a_data_frame_of_texts_alone_is_told_from_its_column():
+    frame = pd.DataFrame({"said": ["rain and sun", "goal and match"] * 10})
+    with pytest.raises(InputError, match=r"do not hold numbers: said; to cluster texts, pass the column.*X\['said'\]"):
+        KMeans(2).fit(frame)
+
+
+@pytest.mark.parametrize("X", [None, {"a": [1, 2]}, {1, 2}, (row for row in [[1.0], [2.0]])])
+def test_what_is_no_sequence_of_samples_is_said_to_be_none(X):
+    """They were taken for a single number, with the advice to reshape it."""
+    with pytest.raises(
+        InputError, match=r"X is (None|a dict|a set|a generator); pass an array, a data frame or a list"
+    ):
+        KMeans(2).fit(X)
+
+
 def test_a_column_of_vectors_is_an_array():
     """It was refused, with the advice to reshape it."""
     vectors = RNG.normal(size=(40, 3))

@@ -77,8 +77,17 @@ def test_the_confident_share_is_that_of_labels_csv_everywhere():
     text = page(Dataset("x", np.zeros((6, 8, 8)), np.array([0, 0, 1, 1, 1, 2]))).text
     assert text.count("50%") >= 4
     assert "12%" not in text
-    for part in ("Samples6", "Clusters4", "3 alive", "1 of 4 clusters are (nearly) empty", "2 epochs", "a.b"):
+    for part in ("Samples6", "Clusters4", "3 alive", "1 of 4 clusters is (nearly) empty", "2 epochs", "a.b"):
         assert part in text.replace("\n", "")
+
+
+def test_the_least_sure_cluster_is_named_where_it_differs():
+    labels = np.arange(100) % 4
+    assert (
+        "where it is least sure, of 0%"
+        in drawn(facts(labels, np.where(labels == 2, 0.4, 1.0)), None, None, None, "").decode()
+    )
+    assert "least sure, of" not in drawn(facts(labels, np.ones(100)), None, None, None, "").decode()
 
 
 def test_health_is_said_with_what_to_try():

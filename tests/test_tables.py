@@ -265,6 +265,22 @@ def test_columns_of_new_data_can_be_named(tmp_path):
     assert [line.split(",", 1)[1] for line in done.stdout.splitlines()] == labels
 
 
+def test_texts_of_new_data_are_found_by_name_or_named(tmp_path):
+    texts = [f"{word} {i}" for i, word in enumerate(["rain and sun", "goal and match"] * 10)]
+    pd.DataFrame({"id": range(20), "text": texts, "n": range(20)}).to_csv(tmp_path / "x.csv", index=False)
+    assert inside("fit", "x.csv", "-k", "2", "--set", "epochs=1", "--out", "run", cwd=tmp_path).returncode == 0
+    shown = inside("evaluate", "run", cwd=tmp_path).stdout
+    assert "rain" in shown
+    assert "goal" in shown
+    other = pd.DataFrame({"id": range(20), "when": ["May"] * 20, "body": texts})
+    refused(predicted(tmp_path, other.to_csv(index=False)), "no column 'text'", "it has id, when, body", "--column")
+    done = inside("predict", "run", "new.csv", "--column", "body", cwd=tmp_path)
+    same = predicted(tmp_path, other.rename(columns={"body": "text"}).to_csv(index=False))
+    found = [[row.split(",")[:2] for row in result.stdout.splitlines()] for result in (done, same)]
+    assert found[0] == found[1]
+    assert len(found[0]) == 21
+
+
 def test_new_data_without_a_header_is_taken_in_order(tmp_path):
     labels = fitted(tmp_path)
     for index in (False, True):

@@ -14,14 +14,36 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from lsdc import KMeans
 from lsdc.cli.reading import ReadingBar
-from lsdc.report.terminal import Board
+from lsdc.metrics import score
+from lsdc.report.terminal import Board, scores_table, sizes_table
 from lsdc.training.context import Progress
 from test_cli import inside
 from victims import Signals, redirect, started, surrounded, undisturbed
+
+
+@pytest.mark.parametrize("width", [24, 40, 52, 56, 60, 66, 72, 80, 120])
+def test_figures_are_whole_at_any_width(width):
+    rng = np.random.default_rng(0)
+    labels, confidence = rng.integers(0, 3, 5000), rng.random(5000)
+    names = ["film, actor", "Donaudampfschifffahrt, Kapitän, Fluss", "雨, 天気"]
+    scores = {"lsdc": score(labels[::-1], labels, confidence), "kmeans": score(labels, labels, confidence)}
+    tables = [
+        (sizes_table(labels, confidence, 3, names), [f"{(labels == k).sum():,}" for k in range(3)]),
+        (sizes_table(labels, confidence, 3), [f"{(labels == k).mean():.1%}" for k in range(3)]),
+        (scores_table(scores, "data"), [f"{s.nmi:.3f}" for s in scores.values()] + ["confident", "ACC", "method"]),
+    ]
+    for table, figures in tables:
+        screen = Console(file=io.StringIO(), width=width)
+        screen.print(table)
+        text = screen.file.getvalue()
+        assert max(map(cell_len, text.splitlines())) <= width
+        assert "\N{HORIZONTAL ELLIPSIS}" not in text
+        assert [figure for figure in figures if figure not in text] == []
 
 
 def closed_pipe():

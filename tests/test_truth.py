@@ -75,7 +75,7 @@ def test_a_line_too_many_is_a_header_only_if_it_can_be_one(tmp_path):
         ("id,label\n1,x\n2,y\n3,x\n4,z\n", r"label: 4 \(first: 'a'\), ids that are not in the run: 4 \(first: '1'\)"),
         ("id,label\na,x\nb,y\na,x\nd,z\n", "the id 'a' appears twice, in lines 2 and 4"),
         ("a,x,1\nb,y,2\nc,x,3\nd,z,4\n", "which column has the labels"),
-        ("id,label\na,x\nb\n", "line 3 has 1 columns, the first has 2"),
+        ("id,label\na,x\nb\n", "line 3 has 1 column, the first has 2"),
         ("", "is empty"),
         ("x\ny\n", "2 labels, but the run has 4 samples"),
     ],
@@ -83,6 +83,11 @@ def test_a_line_too_many_is_a_header_only_if_it_can_be_one(tmp_path):
 def test_labels_that_do_not_fit_are_named(tmp_path, text, message):
     with pytest.raises(InputError, match=message):
         read(tmp_path, text)
+
+
+def test_labels_that_are_not_there_are_said_in_plain_words(tmp_path):
+    with pytest.raises(InputError, match=r"no.csv: cannot be read \(No such file or directory\)"):
+        read_true_labels(tmp_path / "no.csv", IDS)
 
 
 def test_ids_that_are_not_unique_join_nothing(tmp_path):

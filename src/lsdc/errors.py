@@ -65,8 +65,9 @@ def printable(text: str) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """The beginning of a library's error message, or the error's type if it has none."""
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    """The beginning of a library's error message, the system's own words, or else the error's type."""
+    text = (isinstance(error, OSError) and error.strerror) or str(error)
+    return " ".join(text.split())[:200] or type(error).__name__
 
 
 def shown(value: object) -> str:
@@ -75,9 +76,21 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def counted(n: int, thing: str) -> str:
+    """A number of things: 1 cluster, 2 clusters."""
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
+def nearest(name: object, known: Iterable[str], cutoff: float = 0.5) -> str | None:
+    """The known name that is most like this one, in capitals or not, if any is."""
+    folded = {one.casefold(): one for one in known}
+    near = difflib.get_close_matches(str(name)[:80].casefold(), folded, n=1, cutoff=cutoff)
+    return folded[near[0]] if near else None
+
+
 def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
     """The error for an unknown name, with the closest known one."""
     names = sorted(known)
-    near = difflib.get_close_matches(str(name)[:80], names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(names)}"
+    near = nearest(name, names)
+    hint = f"did you mean {near!r}?" if near else f"choose from {', '.join(names)}"
     return InputError(f"unknown {kind} {shown(name)}: {hint}")

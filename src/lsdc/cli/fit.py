@@ -25,7 +25,7 @@ from lsdc.cli.options import (
 )
 from lsdc.cli.reading import ReadingBar
 from lsdc.cli.wording import with_options
-from lsdc.errors import InputError, PeerLost, shown
+from lsdc.errors import InputError, PeerLost, counted, shown
 
 USE_AN_ENCODER = (
     "photos are clustered by their pixels alone; to group them by what they show, use a pretrained network: "
@@ -171,7 +171,7 @@ def _train(run: "Run", dataset: "Dataset", model: Any, data: str, quiet: bool, c
     from lsdc.report.terminal import Live
 
     n_clusters = model.n_clusters
-    wanted = f"{n_clusters} clusters" if isinstance(n_clusters, int) else "clusters to be counted"
+    wanted = counted(n_clusters, "cluster") if isinstance(n_clusters, int) else "clusters to be counted"
     headline = f"{dataset.title or dataset.name}: {dataset.n_samples:,} samples, {wanted}, run folder {run.path}"
     if parallel.size() > 1:
         headline += f", {parallel.size()} processes"

@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 
 def list_(
-    kind: Annotated[Kind, typer.Argument(help="what to list")],
+    kind: Annotated[str, typer.Argument(help=f"what to list: {', '.join(Kind)}", metavar="KIND")],
     method: Annotated[str, typer.Option("--method", help="the method whose settings to list")] = "lsdc",
 ) -> None:
     """List the names that options accept: data sets, methods, settings and more."""
@@ -45,6 +45,8 @@ def list_(
 
     if method not in METHODS:
         raise unknown("method", method, METHODS)
+    if kind not in Kind.__members__:
+        raise unknown("kind of name", kind, Kind.__members__)
     tables: dict[str, dict[str, Any]] = {
         "methods": METHODS,
         "datasets": DATASETS,
@@ -57,9 +59,9 @@ def list_(
         "recipes": RECIPES,
         "settings": METHODS[method]().get_params(),
     }
-    meanings = _meanings(METHODS[method]) if kind is Kind.settings else {}
+    meanings = _meanings(METHODS[method]) if kind == Kind.settings else {}
     entries = [(name, _about(entry, kind, meanings.get(name, ""))) for name, entry in tables[kind].items()]
-    out.print(names_table(f"settings of {method}" if kind is Kind.settings else kind, entries))
+    out.print(names_table(f"settings of {method}" if kind == Kind.settings else kind, entries))
 
 
 def _meanings(method: Any) -> dict[str, str]:
@@ -81,7 +83,7 @@ def _elsewhere(name: str, words: str) -> str:
     return _meanings(other)[name] if other else words
 
 
-def _about(entry: Any, kind: Kind, meaning: str) -> str:
-    if kind is Kind.settings:
-        return f"default {entry!r}{': ' if meaning else ''}{meaning}"
+def _about(entry: Any, kind: str, meaning: str) -> str:
+    if kind == Kind.settings:
+        return f"default {entry!r}{': ' if meaning else ''}{meaning.replace('``', '')}"
     return entry if isinstance(entry, str) else (entry.__doc__ or "").strip().split("\n")[0]

@@ -34,7 +34,7 @@ SizeOption = Annotated[
     ),
 ]
 ColumnOption = Annotated[
-    str | None, typer.Option("--column", help="the column of a CSV or field of a JSONL file that holds the texts")
+    str | None, typer.Option("--column", help="the column of a table, or field of a JSONL file, that holds the texts")
 ]
 ColumnsOption = Annotated[
     str | None,

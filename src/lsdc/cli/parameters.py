@@ -43,6 +43,8 @@ def changes_of(given: Sequence[str], methods: Sequence[str]) -> dict[str, dict[s
         if not dot or "=" in method or "=" not in rest:
             raise InputError(f"--set {word}: write METHOD.KEY=VALUE")
         if method not in methods:
+            if method in METHODS:
+                raise InputError(f"--set {word}: {method} is not one of the methods to run; add it to --methods")
             raise unknown("method (--set)", method, methods)
         if (key := rest.partition("=")[0]) in OWN:
             raise InputError(f"--set {word}: this is the same for all methods; use {OWN[key]}")

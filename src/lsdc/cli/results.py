@@ -12,6 +12,7 @@ from lsdc.cli.console import about_data, err, line, out, readable_warnings, say_
 from lsdc.cli.importing import importing
 from lsdc.cli.options import (
     ArrayOption,
+    ColumnOption,
     ColumnsOption,
     DataArgument,
     DeviceOption,
@@ -27,7 +28,7 @@ from lsdc.cli.reading import ReadingBar
 from lsdc.cli.run_data import data_or_why, read_again, what_changed
 from lsdc.cli.wording import say_reading
 from lsdc.cli.writing import check_output, write_output
-from lsdc.errors import InputError, printable
+from lsdc.errors import InputError, counted, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,6 +43,7 @@ def predict(
     out_: Annotated[Path | None, typer.Option("--out", "-o", help="a CSV file (default: standard output)")] = None,
     device: DeviceOption = None,
     data_root: RootOption = None,
+    column: ColumnOption = None,
     columns: ColumnsOption = None,
     id_column: IdOption = None,
     array: ArrayOption = None,
@@ -61,7 +63,8 @@ def predict(
         check_output(out_, run, data)
     known = replace(known, matched=True) if columns is None else replace(known, id_column=None)
     model = load(run, **({"device": device} if device else {}))
-    how = reading(known, columns=columns, id_column=id_column, array=array, encoder=encoder, text_encoder=text_encoder)
+    own = {"column": column, "columns": columns, "id_column": id_column, "array": array}
+    how = reading(known, **own, encoder=encoder, text_encoder=text_encoder)
     with ReadingBar(err) as bar:
         dataset = open_data(data, root_of(data_root), bar, **vars(how))
     try:
@@ -135,7 +138,7 @@ def evaluate(
     dataset = read_again(config, data_root) if baselines or not given else None
     y = _true_labels(config, ids, labels, run) if given else dataset.y if dataset else None
     if y is None:
-        _show_sizes(assigned, confidence, n_clusters, as_json)
+        _show_sizes(assigned, confidence, n_clusters, [str(name) for name in folder.names()], as_json)
         return
     source = config["data"].get("source", run)
     if len(y) != len(assigned):
@@ -147,8 +150,8 @@ def evaluate(
     if as_json:
         print(json.dumps({name: row.as_json() for name, row in rows.items()}))
         return
-    out.print(scores_table(rows, f"{source}, {len(y):,} samples, {n_clusters} clusters"))
-    say_next(run, "predict", run, config["data"].get("source", "NEW_DATA"))
+    out.print(scores_table(rows, f"{source}, {counted(len(y), 'sample')}, {counted(n_clusters, 'cluster')}"))
+    say_next(run, "predict", run, "NEW_DATA")
 
 
 def _true_labels(config: dict[str, Any], ids: list[str], labels: Path | None, run: Path) -> "np.ndarray":
@@ -163,7 +166,9 @@ def _true_labels(config: dict[str, Any], ids: list[str], labels: Path | None, ru
     return y
 
 
-def _show_sizes(assigned: "np.ndarray", confidence: "np.ndarray", n_clusters: int, as_json: bool) -> None:
+def _show_sizes(
+    assigned: "np.ndarray", confidence: "np.ndarray", n_clusters: int, names: list[str], as_json: bool
+) -> None:
     """All there is to say without labels."""
     from lsdc.metrics import CONFIDENT, cluster_sizes
     from lsdc.report.terminal import sizes_table
@@ -172,7 +177,7 @@ def _show_sizes(assigned: "np.ndarray", confidence: "np.ndarray", n_clusters: in
         sizes, confident = cluster_sizes(assigned, n_clusters), float((confidence > CONFIDENT).mean())
         print(json.dumps({"sizes": sizes.tolist(), "confident_share": confident}))
         return
-    out.print(sizes_table(assigned, confidence, n_clusters))
+    out.print(sizes_table(assigned, confidence, n_clusters, names if len(names) == n_clusters else None))
     line(err, "there are no labels to compare with; add them with --labels FILE or --labels-from-folders")
 
 

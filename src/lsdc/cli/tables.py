@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -88,7 +89,7 @@ def reproduce(
         data = reproducing.read_data(base, names, scale, place.root, samples, bar)
     wanted = reproducing.grid(base, data, seeds, scale, samples, chosen)
     with _board() as board:
-        watch = _watch(board, _plan([str(job.facts["variant"]) for job in wanted]))
+        watch = _watch(board, partial(_say_plan, [str(job.facts["variant"]) for job in wanted]))
         rows, state = reproducing.reproduce(base, wanted, data, scale, place, watch)
     _show(f"{table(base).title}, scale {scale}", reproducing.SHORT, rows)
     written = [out_ / f"{base}-{scale}{suffix}" for suffix in (".md", ".tex", ".json")]
@@ -97,12 +98,14 @@ def reproduce(
     _say_end(written, state)
 
 
-def _plan(variants: list[str]) -> str:
+def _say_plan(variants: list[str], state: "State") -> None:
     """The columns to run, shown first: all methods can take hours, LSD-C and K-means take minutes."""
     from lsdc.experiments.paper import VARIANTS
 
-    titles = ", ".join(VARIANTS[variant].title for variant in dict.fromkeys(variants))
-    return f"{titles} (--methods all runs every method of the table)"
+    if state.done < state.total:
+        titles = ", ".join(VARIANTS[variant].title for variant in dict.fromkeys(variants))
+        left = f"{state.total - state.done} of {state.total} cells to run"
+        line(err, f"{left}: {titles} (--methods all runs every method of the table)")
 
 
 MethodsOption = Annotated[
@@ -165,10 +168,10 @@ def compare(
             raise InputError(f"--clusters is missing: {data} has no known number of classes")
         wanted = comparing.plan(source, dataset, asked, seeds, n_clusters, changes)
         with _board() as board:
-            rows, state = comparing.compare(wanted, place, _watch(board))
+            watch = _watch(board, lambda _: say_reading(dataset, context))  # before hours of work on a wrong column
+            rows, state = comparing.compare(wanted, place, watch)
     except InputError as error:
         raise about_data(error, data) from None
-    say_reading(dataset, context)
     _show(wanted.title, [name for name in wanted.columns if name not in ("CPU s", "note")], rows)
     for note in below(rows):  # below the table, as notes do not fit into 80 characters
         line(out, note)
@@ -203,13 +206,13 @@ def _board() -> Iterator["Board"]:
             raise typer.Exit(143 if type(error) is not KeyboardInterrupt else 130) from None
 
 
-def _watch(board: "Board", plan: str = "") -> Callable[["State"], None]:
-    """A callback that shows the state of the jobs, starting with how many there are."""
-    opening = [plan] if plan else []
+def _watch(board: "Board", begin: Callable[["State"], None]) -> Callable[["State"], None]:
+    """A callback that shows the state of the jobs; ``begin`` says what comes first, once nothing can be refused."""
+    opening = [begin]
 
     def watch(state: "State") -> None:
-        if opening and state.done < state.total:
-            line(err, f"{state.total - state.done} of {state.total} cells to run: {opening.pop()}")
+        if opening:
+            opening.pop()(state)
         board.update(state.done, state.total, {r.job.name: r.progress for r in state.running})
         if state.finished:
             board.say(state.finished.name, state.ended(state.finished))

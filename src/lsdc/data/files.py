@@ -1,8 +1,9 @@
 """Your own files as data sets: arrays, tables, texts, and folders of images."""
 
-import difflib
+import os
 import re
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from lsdc.data.jsonl import read_jsonl
 from lsdc.data.parquet import read_parquet
 from lsdc.data.reading import Reading
 from lsdc.data.separated import read_csv
-from lsdc.errors import InputError, reason
+from lsdc.errors import InputError, nearest, reason
 
 TABLES = (".csv", ".tsv", ".parquet", ".jsonl")
-OF_TABLES = ("columns", "drop", "id_column", "scale")  # what only tables can be asked for
+OF_TABLES = ("column", "columns", "drop", "id_column", "scale")  # what only tables can be asked for
+LISTED = 10_000  # files of a folder that a wrong name is compared with
 
 SEPARATED = re.compile(r"[\s,;|]+")
 
@@ -46,9 +48,7 @@ def _read(name: str, root: str | Path, reading: Reading, watch: Watch) -> Datase
     if is_folder or (is_file and path.suffix.lower() in IMAGES):
         return folder_of_photos(path, reading.image_range, watch)
     if not exists:
-        near = difflib.get_close_matches(name, DATASETS, n=1, cutoff=0.6)
-        hint = f"; did you mean the data set {near[0]!r}?" if near else f" (built in: {', '.join(DATASETS)})"
-        raise InputError(f"{name}: no such file, folder or built-in data set{hint}")
+        raise InputError(f"{name}: no such file, folder or built-in data set{_like(path)}")
     if not is_file:
         raise InputError(f"{name}: not a plain file")
     if path.suffix.lower() not in READERS:
@@ -62,6 +62,19 @@ def _read(name: str, root: str | Path, reading: Reading, watch: Watch) -> Datase
         raise InputError(not_utf8(path)) from None
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({reason(error)})") from None
+
+
+def _like(path: Path) -> str:
+    """What a path that does not exist may have been meant to be: a data set, or what lies where it points."""
+    if near := nearest(str(path), DATASETS, cutoff=0.6):
+        return f"; did you mean the data set {near!r}?"
+    try:
+        beside = [entry.name for entry in islice(os.scandir(path.parent), LISTED)]
+    except OSError:
+        return "" if path.parent.is_dir() else f"; there is no folder {str(path.parent)!r}"
+    if near := nearest(path.name, beside, cutoff=0.6):
+        return f"; did you mean {str(path.parent / near)!r}?"
+    return "" if path.suffix or len(path.parts) > 1 else f" (built in: {', '.join(DATASETS)})"
 
 
 def _check_kind(name: str, reading: Reading) -> None:

@@ -72,9 +72,11 @@ def bad_cell(table: Table, name: str, row: int, others: str = "") -> InputError:
         what = "" if value is None or not str(value).strip() else f" ({str(value).strip()!r})"
         to_do = "fill it in, remove the row, or leave the column out"
         return InputError(f"{where} no value{what}{others}; {to_do}", "drop")
+    if is_number(value):
+        to_do = "replace it, remove the row, or leave the column out"
+        return InputError(f"{where} {shown(value)} is infinite or too large{others}; {to_do}", "drop")
     to_do = "leave the column out, or use it as the id or as the texts"
-    what = "is infinite or too large" if is_number(value) else "is not a number"
-    return InputError(f"{where} {shown(value)} {what}{others}; {to_do}", "drop", "id_column", "column")
+    return InputError(f"{where} {shown(value)} is not a number{others}; {to_do}", "drop", "id_column", "column")
 
 
 def _decimal_commas(table: Table, features: tuple[str, ...]) -> bool:

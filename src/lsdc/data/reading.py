@@ -21,6 +21,7 @@ class Reading:
 
     image_size: int = 32
     column: str | None = None  # of texts
+    text_column: str | None = None  # the one a run found without being told
     columns: tuple[str, ...] = ()  # of numbers
     drop: tuple[str, ...] = ()
     id_column: str | None = None
@@ -134,7 +135,9 @@ def replaced(dataset: Dataset, X: Any, bad: Mapping[int, str], **others: Any) ->
     if bad and ids is not None:
         if len(bad) == len(ids):
             rest = f"; the other {len(bad) - 1} cannot be read either" if len(bad) > 1 else ""
-            raise InputError(f"{dataset.name}: {ids[min(bad)]}: {bad[min(bad)]}{rest}")
+            first = str(ids[min(bad)])
+            inside = "" if Path(dataset.name).name == first else f"{first}: "
+            raise InputError(f"{dataset.name}: {inside}{bad[min(bad)]}{rest}")
         skipped = (*dataset.skipped, *((str(ids[i]), why) for i, why in bad.items()))
         ids = [name for i, name in enumerate(ids) if i not in bad]
         others |= {"ids": ids, "skipped": skipped}
@@ -144,6 +147,8 @@ def replaced(dataset: Dataset, X: Any, bad: Mapping[int, str], **others: Any) ->
 def to_config(reading: Reading, dataset: Dataset) -> dict[str, Any]:
     """A reading for a run's config, with the columns as found, so that the file is read the same way again."""
     content: dict[str, Any] = {"image_size": reading.image_size, "column": reading.column}
+    if dataset.columns and of_texts(dataset) and reading.column is None:
+        content["text_column"] = dataset.columns.features[0]
     if dataset.columns and not of_texts(dataset):
         content["columns"] = list(dataset.columns.features)
         if dataset.columns.prepared:

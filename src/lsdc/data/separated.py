@@ -4,6 +4,7 @@ import csv
 from collections import Counter
 from itertools import islice
 from pathlib import Path
+from typing import TextIO
 
 from lsdc.data.charset import encoding
 from lsdc.data.columns import is_number
@@ -11,7 +12,7 @@ from lsdc.data.number_formats import DECIMAL_COMMA
 from lsdc.data.reading import Dataset, Reading, Table
 from lsdc.data.tables import as_dataset
 from lsdc.data.vectors import with_vectors
-from lsdc.errors import InputError
+from lsdc.errors import InputError, counted
 
 SEPARATORS = ",;\t|"
 SAMPLE = 200  # lines that decide the separator
@@ -39,7 +40,7 @@ def read_csv(path: Path, reading: Reading) -> Dataset:
         raise _named_twice(path, twice[0])
     for number, row in rows:
         if len(row) != len(names):
-            raise InputError(f"{path}: line {number} has {len(row)} columns, the first has {len(names)}")
+            raise InputError(f"{path}: line {number} has {counted(len(row), 'column')}, the first has {len(names)}")
     values = zip(*(row for _, row in rows), strict=True) if rows else [() for _ in names]
     columns = dict(zip(names, values, strict=True))
     table = Table(path, columns, [n for n, _ in rows], "line", header, separator, tuple(notes))
@@ -48,7 +49,7 @@ def read_csv(path: Path, reading: Reading) -> Dataset:
 
 def _named_twice(path: Path, name: str) -> InputError:
     if name.strip():
-        return InputError(f"{path}: the column {name!r} appears twice")
+        return InputError(f"{path}: the column {name!r} appears twice; rename or remove one of them")
     return InputError(f"{path}: line 1 has several columns without a name; name them, or remove lines above the header")
 
 
@@ -69,7 +70,19 @@ def cells(path: Path) -> tuple[Rows, str, list[int]]:
                 before = reader.line_num  # a cell may span lines: the row begins after the previous one
         except csv.Error as error:
             raise InputError(f"{path}: not a CSV file ({error})") from None
+        if rows and reader.line_num > rows[-1][0] and _is_open(file, rows[-1][0], separator):
+            raise InputError(f"{path}: line {rows[-1][0]}: a quotation mark opens a cell there and is never closed")
     return rows, separator, blank
+
+
+def _is_open(file: TextIO, number: int, separator: str) -> bool:
+    """Whether the row that begins in a line ends within quotation marks; it then holds the rest of the file."""
+    file.seek(0)
+    try:
+        list(csv.reader(islice(file, number - 1, None), delimiter=separator, strict=True))
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False
 
 
 def _separator(lines: list[str]) -> str:

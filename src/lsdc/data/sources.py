@@ -1,7 +1,7 @@
 """Any kind of X behind one interface: float batches on demand, the raw values untouched."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,6 +125,9 @@ def _check_form(X: Any) -> None:
     """Refuse a name in place of what it names, and gaps that nothing below would see."""
     if isinstance(X, (str, bytes, os.PathLike)):
         raise InputError(f"X is a single name, {shown(X)}; to read a file or folder, use lsdc.open_data")
+    if X is None or isinstance(X, (Mapping, Set, Iterator)):
+        kind = "None" if X is None else f"a {type(X).__name__}"
+        raise InputError(f"X is {kind}; pass an array, a data frame or a list of samples")
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise InputError(
             f"X is a masked array with {np.ma.getmaskarray(X).sum():,} values masked; fill them in (X.filled)"

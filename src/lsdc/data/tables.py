@@ -21,7 +21,7 @@ from lsdc.data.matrix import bad_cell, matrix
 from lsdc.data.number_formats import as_numbers
 from lsdc.data.prepare import Features
 from lsdc.data.reading import Columns, Dataset, Reading, Table, listed
-from lsdc.errors import InputError, Note, shown
+from lsdc.errors import InputError, Note, nearest, shown
 
 TEXT = "text"  # a column of texts, if nobody names one
 LABELS = ("label", "labels", "y", "class", "target")  # columns for evaluation, never seen by a method
@@ -38,12 +38,19 @@ def as_dataset(table: Table, reading: Reading) -> Dataset:
         raise InputError(f"{table.path}: has no rows")
     label = label_column(table, reading)
     rest = [name for name in names if name != label]
-    text = reading.column or (TEXT if TEXT in rest and not reading.columns else None)
+    likely = [name for name in (reading.text_column, TEXT) if name in rest and not reading.columns]
+    text = reading.column or next(iter(likely), None)
     others = [name for name in rest if name not in (*reading.columns, text)]
     id_, numbering, notes = _ids(table, others, reading, text)
     rest = [name for name in rest if name not in (id_, *numbering)]
     if text is None and not reading.columns and len(rest) == 1 and _are_plainly_texts(table, rest[0]):
         text = rest[0]
+    if text is None and reading.text_column and not reading.columns:
+        raise InputError(
+            f"{table.path}: no column {reading.text_column!r} (the run was fitted on its texts); it has "
+            f"{listed(list(table.columns))}; name the column of texts",
+            "column",
+        )
     if text is not None:
         if reading.column and as_numbers(table.columns[text]) is not None and not reading.matched:
             raise InputError(f"{table.path}: column {text!r} holds numbers, not texts; use it as a feature", "columns")
@@ -134,7 +141,10 @@ def _check_names(table: Table, reading: Reading) -> None:
     named = [reading.column, *reading.columns, *reading.drop, None if reading.matched else reading.id_column]
     if missing := [name for name in named if name is not None and name not in table.columns]:
         which = f"no column {missing[0]!r}" if len(missing) == 1 else f"no columns {listed(missing)}"
-        why = f" (the run was fitted on {listed(reading.columns)})" if reading.matched else ""
+        if near := nearest(missing[0], table.columns):
+            which += f" (did you mean {near!r}?)"
+        fitted = reading.columns or [name for name in (reading.column,) if name]
+        why = f" (the run was fitted on {listed(fitted)})" if reading.matched and fitted else ""
         raise InputError(f"{table.path}: {which}; it has {listed(list(table.columns))}{why}")
     if reading.id_column is not None and reading.id_column in (*reading.columns, *reading.drop):
         raise InputError(f"the column {reading.id_column!r} cannot be the id and also a feature or dropped")

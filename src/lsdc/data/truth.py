@@ -13,7 +13,7 @@ from lsdc.data.reading import listed
 from lsdc.data.separated import Rows, cells
 from lsdc.data.spreadsheet import text_of
 from lsdc.data.tables import LABELS
-from lsdc.errors import InputError, reason, shown
+from lsdc.errors import InputError, counted, reason, shown
 
 NO_LABELS = (".jsonl", ".json", ".parquet", ".npz")  # read as lines of text, they would be labels of nothing
 LABEL_NAMES = (*LABELS, "category")
@@ -57,7 +57,9 @@ def _even(path: Path, rows: Rows) -> Rows:
         lines = path.read_text(encoding=encoding(path)).split("\n")
         return [(number, [line.rstrip("\r")]) for number, line in enumerate(lines, start=1) if line.strip()]
     if wrong:
-        raise InputError(f"{path}: line {wrong[0]} has {len(wrong[1])} columns, the first has {len(rows[0][1])}")
+        raise InputError(
+            f"{path}: line {wrong[0]} has {counted(len(wrong[1]), 'column')}, the first has {len(rows[0][1])}"
+        )
     return rows
 
 

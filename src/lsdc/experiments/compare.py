@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from lsdc.data.datasets import Dataset
-from lsdc.errors import InputError, printable
+from lsdc.errors import InputError, counted, printable
 from lsdc.experiments.engine import Place, State, Watch, run_table
 from lsdc.experiments.job import Job, Source, inputs_of
 from lsdc.experiments.results import data_facts
@@ -57,7 +57,9 @@ def plan(
     jobs = [job(source, m, n_clusters, seed, (changes or {}).get(m)) for seed in range(seeds) for m in wanted]
     for each in jobs[: len(wanted)]:
         each.check(data)
-    title = f"{printable(dataset.title or dataset.name)}: {data['n']:,} samples, {n_clusters} clusters"
+    title = (
+        f"{printable(dataset.title or dataset.name)}: {counted(data['n'], 'sample')}, {counted(n_clusters, 'cluster')}"
+    )
     return Comparison(title, dataset.y is not None, data, tuple(methods), tuple(jobs))
 
 

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from lsdc.data.sources import Data
-from lsdc.errors import InputError
+from lsdc.errors import InputError, counted
 from lsdc.functional import nearest
 from lsdc.methods.communities import FEW_DIMENSIONS, n_communities, neighbour_graph
 from lsdc.nn.projection import projection
@@ -97,9 +97,9 @@ def doubts(f: Features, n_clusters: int, seed: int = 0) -> list[str]:
     found = n_communities(_drawn(f, PART_SAMPLES // 2, seed, "doubts"), derive(seed, "louvain"))
     if n_clusters > FAR_OFF * found:
         what = "nothing separates the samples" if found == 1 else f"the data seems to have about {found}"
-        return [f"too many? you asked for {n_clusters} clusters, but {what}"]
+        return [f"too many? you asked for {counted(n_clusters, 'cluster')}, but {what}"]
     if found > FAR_OFF * n_clusters + 1:
-        return [f"too few? you asked for {n_clusters} clusters, but the data seems to have about {found}"]
+        return [f"too few? you asked for {counted(n_clusters, 'cluster')}, but the data seems to have about {found}"]
     return []
 
 

@@ -42,6 +42,7 @@ class Origin(Strict):
     source: Text | None = None
     image_size: int = Field(32, ge=8, le=4096)
     column: Text | None = None
+    text_column: Text | None = None
     columns: list[Text] = Field(default_factory=list)
     id_column: Text | None = None
     array: Text | None = None

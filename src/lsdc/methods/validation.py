@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from lsdc.data import sources
 from lsdc.data.columns import id_warning
 from lsdc.data.prepare import scale_warning
-from lsdc.data.reading import Dataset
+from lsdc.data.reading import Dataset, listed
 from lsdc.data.sources import Data, Spec
 from lsdc.data.texts import are_texts
 from lsdc.errors import HealthWarning, InputError, NotNumbers, Unsuitable, shown
@@ -51,6 +51,11 @@ def check_vectors(model: "Estimator", X: Any, reset: bool) -> Any:
     if getattr(X, "ndim", 2) == 1:
         shapes = "(-1, 1) for a single feature, (1, -1) for a single sample"
         raise InputError(f"X has one dimension. Expected 2D array, got 1D array. Reshape your data: {shapes}")
+    if wrong := _not_numbers(X):
+        to_do = "drop them, or turn them into numbers (scikit-learn's OneHotEncoder, say)"
+        if len(X.columns) == 1 and all(isinstance(value, str) for value in X[wrong[0]]):
+            to_do = f"to cluster texts, pass the column itself, X[{wrong[0]!r}]"
+        raise NotNumbers(f"columns of X that do not hold numbers: {listed(list(map(str, wrong)))}; {to_do}")
     kinds = {getattr(kind, "kind", "") for kind in getattr(X, "dtypes", [getattr(X, "dtype", None)])}
     if kinds & {"m", "M"}:
         raise InputError("X contains dates or times; convert them to numbers first")
@@ -70,6 +75,21 @@ def check_vectors(model: "Estimator", X: Any, reset: bool) -> Any:
     if warning:
         warnings.warn(warning, HealthWarning, stacklevel=5)
     return X
+
+
+def _not_numbers(X: Any) -> list[Any]:
+    """The columns of a data frame that hold something else than numbers: words, dates, lists."""
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")) or len(set(X.columns)) < len(X.columns):
+        return []
+    plain = {name: getattr(kind, "kind", "O") in "biufc" for name, kind in zip(X.columns, X.dtypes, strict=True)}
+    return [name for name, is_plain in plain.items() if not is_plain and not _is_numeric(np.asarray(X[name]))]
+
+
+def _is_numeric(values: NDArray[Any]) -> bool:
+    try:
+        return values.dtype.kind not in "mM" and values.astype(float).ndim == 1
+    except (TypeError, ValueError):
+        return False
 
 
 def warn_of_wordless(X: Any) -> None:

@@ -6,7 +6,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -18,6 +19,7 @@ from lsdc.report.estimate import Clock
 from lsdc.training.context import Progress as Step
 
 MOST_ROWS = 30  # of a table of clusters
+LEAST = 12  # characters that a column of texts needs; longer words are divided
 REPORT_EVERY = 10.0  # seconds between lines where the output is not a terminal
 
 
@@ -156,9 +158,36 @@ class Board:
             self.console.print(Text(f"{name}: {what}"), soft_wrap=True)
 
 
-def rows_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0, 1)) -> Table:
+class Figures(Table):
+    """A table whose figures are never cut: where they do not fit side by side, each row becomes a line of words."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        words = [[str(cell) for cell in (column.header, *column.cells)] for column in self.columns]
+        needed = 1
+        for column, cells in zip(self.columns, words, strict=True):
+            longest = max((cell_len(word) for cell in cells for word in cell.split()), default=0)
+            is_text = column.justify == "left"
+            column.overflow = "fold" if is_text else "ellipsis"
+            column.no_wrap = not is_text and longest == max(map(cell_len, cells))  # it could only be cut
+            needed += 3 + (min(longest, LEAST) if is_text else longest)
+        if needed <= options.max_width:
+            yield from super().__rich_console__(console, options)
+            return
+        if self.title:
+            yield Text(str(self.title), "italic")
+        heads, *rows = zip(*words, strict=True)
+        for row in rows:
+            pairs = [f"{head} {' '.join(cell.split())}" for head, cell in zip(heads, row, strict=True) if cell.strip()]
+            yield Text.assemble((pairs[0], "bold"), f": {', '.join(pairs[1:])}")
+        if self.caption:
+            yield Text(str(self.caption), "dim")
+
+
+def rows_table(
+    title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0, 1)
+) -> Figures:
     """A table of texts: the columns ``left`` are left-aligned, all others right-aligned."""
-    table = Table(title=Text(printable(title)), title_justify="left", header_style="bold")
+    table = Figures(title=Text(printable(title)), title_justify="left", header_style="bold")
     for i, head in enumerate(heads):
         table.add_column(head, justify="left" if i in left else "right")
     for row in rows:
@@ -166,9 +195,9 @@ def rows_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], 
     return table
 
 
-def scores_table(rows: dict[str, Scores], title: str) -> Table:
+def scores_table(rows: dict[str, Scores], title: str) -> Figures:
     """One line per method: ACC, NMI, ARI, and the share and ACC of the confident samples (above 0.9)."""
-    table = Table(title=Text(printable(title)), title_justify="left", header_style="bold")
+    table = Figures(title=Text(printable(title)), title_justify="left", header_style="bold")
     table.add_column("method")
     for name in ("ACC", "NMI", "ARI", "confident", "their ACC"):
         table.add_column(name, justify="right")
@@ -183,9 +212,9 @@ def scores_table(rows: dict[str, Scores], title: str) -> Table:
 
 def sizes_table(
     labels: np.ndarray, confidence: np.ndarray, n_clusters: int, names: Sequence[str] | None = None
-) -> Table:
+) -> Figures:
     """Size and confidence of each cluster, and its name if it has one."""
-    table = Table(header_style="bold")
+    table = Figures(header_style="bold")
     for name in ("cluster", "samples", "share", "mean confidence", "confident"):
         table.add_column(name, justify="right")
     if names is not None:
@@ -202,9 +231,9 @@ def sizes_table(
     return table
 
 
-def candidates_table(found: Suggestion) -> Table:
+def candidates_table(found: Suggestion) -> Figures:
     """The evidence for each number of clusters; the best scores have the widest bars, and the choice is marked."""
-    table = Table(header_style="bold", caption=_signals(found), caption_justify="left")
+    table = Figures(header_style="bold", caption=_signals(found), caption_justify="left")
     for name in ("clusters", "parts", "eigengap", "silhouette", "stability"):
         table.add_column(name, justify="right" if name == "clusters" else "left")
     widest = max(c.eigengap for c in found.candidates) or 1.0

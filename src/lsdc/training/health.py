@@ -48,8 +48,7 @@ def symptoms(record: dict[str, Any], remedies: dict[str, str] = REMEDIES) -> dic
         found["collapsed"] = f"{max(shares):.0%} of the samples fall into one cluster; try {remedies['collapsed']}"
     elif alive < n:
         found["dead"] = (
-            f"{n - alive} of {n} clusters are (nearly) empty; if you expect {n}, try {remedies['dead']}; "
-            "otherwise a smaller n_clusters"
+            f"{_empty(n - alive, n)}; if you expect {n}, try {remedies['dead']}; otherwise a smaller n_clusters"
         )
     density = record.get("density")
     if density is not None and not 0.25 / n < density < 4 / n and n > 1:
@@ -89,8 +88,12 @@ def warn_of_empty_clusters(labels: NDArray[np.int64], n_clusters: int, history: 
     shares = np.bincount(labels, minlength=n_clusters) / len(labels)
     empty = n_clusters - clusters_alive(shares.tolist())
     if empty and not (history and "dead" in history[-1].get("health", ())):
-        message = f"{empty} of {n_clusters} clusters are (nearly) empty; try a smaller n_clusters"
+        message = f"{_empty(empty, n_clusters)}; try a smaller n_clusters"
         warnings.warn(message, HealthWarning, stacklevel=4)
+
+
+def _empty(empty: int, n: int) -> str:
+    return f"{empty} of {n} clusters {'is' if empty == 1 else 'are'} (nearly) empty"
 
 
 def _is_due(kind: str, epoch: int, history: list[Record], epochs: int) -> bool:
