@@ -1,31 +1,45 @@
-"""The screenshots of your-own-data.md: four runs on real data, and a picture of each report.
+"""The screenshots of the documentation: five runs on real data, a picture of each report, and of the explorer.
 
-    python docs/screenshots.py FOLDER [photos] [texts] [table] [embeddings]
+    python docs/screenshots.py FOLDER [digits] [photos] [texts] [table] [embeddings]
 
-photos: 2,000 of CIFAR-10 (LSDC_DATA) through EfficientNet-lite0. texts and embeddings: Debian's package descriptions
-(apt's own lists, after `apt-get -o Acquire::Languages=en update`). table: scikit-learn's wines. Needs the extras
-`dev` and Chromium. FOLDER keeps the data and the runs; a run that is there is not made again.
+digits: the report and the explorer; the others: the cards of your-own-data.md. photos: 2,000 of CIFAR-10 (LSDC_DATA)
+through EfficientNet-lite0. texts and embeddings: Debian's package descriptions (apt's own lists, after
+`apt-get -o Acquire::Languages=en update`). table: scikit-learn's wines. Needs the extras `dev` and Chromium.
+FOLDER keeps the data and the runs; a run that is there is not made again.
 """
 
 import csv
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
 
 import lsdc
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 PICTURES = Path(__file__).parent / "pictures"
 CHROMIUM = "/usr/bin/chromium"
-WINDOW = {"width": 1120, "height": 640}
 TOPICS = ["games", "sound", "fonts", "mail", "science", "database", "hamradio", "tex"]
 LANGUAGES = ["python", "perl", "haskell", "rust", "golang", "javascript", "java", "ruby", "gnu-r", "php"]
 EACH = 300
+LARGE = 200_000  # bytes of a picture
+DIGITS = ["zeros", "ones", "twos", "threes", "fours", "fives", "sixes", "sevens", "eights", "nines"]
+
+
+def digits(folder: Path) -> list[str]:
+    """The handwritten digits of scikit-learn."""
+    return ["digits"]
 
 
 def photos(folder: Path) -> list[str]:
@@ -109,23 +123,80 @@ def embeddings(folder: Path) -> list[str]:
     return ["vectors.parquet", "--clusters", "10"]
 
 
-KINDS = {"photos": photos, "texts": texts, "table": table, "embeddings": embeddings}
+KINDS = {"digits": digits, "photos": photos, "texts": texts, "table": table, "embeddings": embeddings}
 
 
-def picture(report: Path, target: Path) -> None:
-    """The cards of a report, as they are on a screen."""
+@contextmanager
+def opened(address: str, width: int, height: int) -> Iterator["Page"]:
+    """A page in a window of this size."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport=WINDOW)
-        page.goto(report.resolve().as_uri())
-        page.locator("#clusters-title").evaluate("(title) => scrollTo(0, title.getBoundingClientRect().top - 24)")
-        page.wait_for_timeout(500)
-        page.screenshot(path=target)
+        page = browser.new_page(viewport={"width": width, "height": height})
+        page.goto(address)
+        yield page
         browser.close()
-    small = Image.open(target).convert("RGB").quantize(256)
-    small.save(target, optimize=True)
+
+
+def taken(page: "Page", target: Path) -> None:
+    """What is in the window; a large picture gets fewer colours, which small dots would not survive."""
+    page.wait_for_timeout(500)
+    page.screenshot(path=target)
+    image = Image.open(target).convert("RGB")
+    image.save(target, optimize=True)
+    if target.stat().st_size > LARGE:
+        image.quantize(256).save(target, optimize=True)
+
+
+def cards(run: Path, target: Path) -> None:
+    """The cards of a report, as they are on a screen."""
+    with opened((run / "report.html").resolve().as_uri(), 1120, 640) as page:
+        page.locator("#clusters-title").evaluate("(title) => scrollTo(0, title.getBoundingClientRect().top - 24)")
+        taken(page, target)
+
+
+def report(run: Path, target: Path) -> None:
+    """The top of a report."""
+    with opened((run / "report.html").resolve().as_uri(), 1280, 1395) as page:
+        taken(page, target)
+
+
+def explorer(run: Path, target: Path, of_map: Path) -> None:
+    """The explorer of the digits, with all clusters named but two, and its map with one digit pointed at."""
+    with (run / "labels.csv").open() as file:
+        clusters = np.array([int(row["cluster"]) for row in csv.DictReader(file)])
+    y = lsdc.datasets.load("digits").y
+    command = [sys.executable, "-m", "lsdc", "explore", str(run), "--no-browser"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        address = server.stdout.readline().removeprefix("explorer:").strip()
+        with opened(address, 1280, 800) as page:
+            page.locator(".montage img").first.wait_for()
+            for cluster in range(8):
+                field = page.get_by_label(f"Name of cluster {cluster}")
+                field.fill(DIGITS[np.bincount(y[clusters == cluster]).argmax()])
+                field.press("Enter")
+            page.mouse.move(1279, 799)
+            page.wait_for_timeout(3000)  # until the line that says "saved" is gone
+            taken(page, target)
+            page.get_by_role("link", name="Map").click()
+            page.wait_for_timeout(2000)
+            pointed(page)
+            taken(page, of_map)
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait()
+
+
+def pointed(page: "Page") -> None:
+    """Move the pointer over the map until a sample is shown."""
+    box = page.locator("canvas").first.bounding_box()
+    for y in range(400, 100, -20):
+        for x in range(1000, 200, -12):
+            page.mouse.move(box["x"] + x, box["y"] + y)
+            if page.locator("img:visible").count():
+                return
 
 
 def main(folder: Path, kinds: list[str]) -> None:
@@ -136,7 +207,11 @@ def main(folder: Path, kinds: list[str]) -> None:
         if not (run / "report.html").exists():
             command = [sys.executable, "-m", "lsdc", "fit", *KINDS[kind](folder), "--out", f"runs/{kind}"]
             subprocess.run([*command, "--resume"], cwd=folder, check=True)
-        picture(run / "report.html", PICTURES / f"own-{kind}.png")
+        if kind == "digits":
+            report(run, PICTURES / "report.png")
+            explorer(run, PICTURES / "explorer.png", PICTURES / "explorer-map.png")
+        else:
+            cards(run, PICTURES / f"own-{kind}.png")
 
 
 if __name__ == "__main__":

@@ -147,6 +147,23 @@ def test_hostile_names_are_text_and_search_and_details_work(browser, run):
         page.get_by_text("Nothing found.").wait_for()
 
 
+def test_names_typed_faster_than_they_are_saved_are_all_kept(browser, run):
+    """The second was refused as one of another tab, and what had been typed was gone."""
+    with served(session_of(run)) as address, opened(browser, address) as page:
+        page.evaluate(
+            """() => document.querySelectorAll(".card input").forEach((field, i) => {
+                field.value = `name ${i}`;
+                field.dispatchEvent(new Event("change"));
+            })"""
+        )
+        settled(page, "document.querySelector('#facts').textContent.includes('3 named')")
+        assert [page.get_by_label(f"Name of cluster {i}").input_value() for i in range(3)] == [
+            "name 0",
+            "name 1",
+            "name 2",
+        ]
+
+
 def test_two_tabs_cannot_overwrite_each_other(browser, run):
     with served(session_of(run)) as address, opened(browser, address) as one:
         other = one.context.new_page()

@@ -46,7 +46,13 @@ export async function refresh() {
   }
 }
 
-export async function edit(change, said = null) {
+let last = Promise.resolve();
+export function edit(change, said = null) { // one after another, each on the version that the one before has left
+  last = last.then(() => made(change, said));
+  return last;
+}
+
+async function made(change, said) {
   try {
     const body = JSON.stringify({ version: store.state.version, edit: change });
     const options = { method: "POST", headers: { "Content-Type": "application/json" }, body };
