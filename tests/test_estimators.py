@@ -586,3 +586,11 @@ def test_a_dying_run_says_so():
     X, _ = blobs()
     with pytest.warns(HealthWarning, match="clusters are"):
         quick("lsdc", n_clusters=60, epochs=3).fit(X)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"])
+def test_a_sparse_matrix_of_any_form_is_the_same_data(form):
+    """A matrix in the form of a dictionary of keys is a dictionary, too, and still a matrix."""
+    X = sp.csr_matrix(blobs()[0] * (blobs()[0] > 0))
+    expected = KMeans(3, random_state=0).fit_predict(X)
+    assert np.array_equal(KMeans(3, random_state=0).fit_predict(X.asformat(form)), expected)

@@ -125,7 +125,7 @@ def _check_form(X: Any) -> None:
     """Refuse a name in place of what it names, and gaps that nothing below would see."""
     if isinstance(X, (str, bytes, os.PathLike)):
         raise InputError(f"X is a single name, {shown(X)}; to read a file or folder, use lsdc.open_data")
-    if X is None or isinstance(X, (Mapping, Set, Iterator)):
+    if X is None or (isinstance(X, (Mapping, Set, Iterator)) and not sp.issparse(X)):  # dictionaries of keys are both
         kind = "None" if X is None else f"a {type(X).__name__}"
         raise InputError(f"X is {kind}; pass an array, a data frame or a list of samples")
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
