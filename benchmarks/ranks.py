@@ -36,7 +36,8 @@ def summary(scores):
     lines = ["| method | mean rank | mean ACC | ahead of it on | p |", "|---|---|---|---|---|"]
     for j in np.argsort(ranks, kind="stable"):
         others = table[:, 0] - table[:, j]
-        p = f"{wilcoxon(others).pvalue:.4f}" if j and others.any() else "-"
+        p = wilcoxon(others).pvalue if j and others.any() else None
+        p = "-" if p is None else f"{p:.4f}" if p >= 1e-4 else "below 0.0001"
         ahead = f"{int((others > 0).sum())} of {len(table)}" if j else "-"
         lines.append(f"| {methods[j]} | {ranks[j]:.2f} | {100 * table[:, j].mean():.1f} | {ahead} | {p} |")
     gap = critical_difference(len(methods), len(table))
