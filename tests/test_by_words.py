@@ -8,6 +8,7 @@ from sklearn.naive_bayes import ComplementNB
 
 from lsdc import LSDC
 from lsdc.functional import by_words, word_weights
+from lsdc.methods import documents as methods_of_documents
 from lsdc.methods import graph
 
 QUICK = {"epochs": 3, "n_init": 3}
@@ -78,17 +79,19 @@ def test_kmeans_is_compared_on_topics_alone(monkeypatch):
 @pytest.mark.parametrize("share", [0.45, 0.7, 0.9])
 def test_documents_are_as_sure_as_they_are_told_to_be(share):
     evidence = torch.nn.functional.normalize(torch.randn(400, 4, generator=torch.Generator().manual_seed(0)))
-    assert (graph.gain_for(evidence, share) * evidence).softmax(1).amax(1).mean() == pytest.approx(share, abs=1e-6)
+    assert (methods_of_documents.gain_for(evidence, share) * evidence).softmax(1).amax(1).mean() == pytest.approx(
+        share, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize(("share", "bound"), [(0.0, 1.0), (1.0, 30.0)])
 def test_nobody_is_told_to_be_surer_than_can_be(share, bound):
     evidence = torch.eye(3, dtype=torch.double) - torch.tensor([0, 0, 1e-3])
-    assert graph.gain_for(evidence, share) == pytest.approx(bound, abs=1e-6)
+    assert methods_of_documents.gain_for(evidence, share) == pytest.approx(bound, abs=1e-6)
 
 
 def test_numbers_below_zero_count_no_words(monkeypatch):
-    monkeypatch.setattr(graph, "by_words", lambda *_: pytest.fail("these are no documents"))
+    monkeypatch.setattr(methods_of_documents, "by_words", lambda *_: pytest.fail("these are no documents"))
     x, _ = documents()
     x.data[0] = -1
     assert len(np.unique(LSDC(3, random_state=0, **QUICK).fit(x).labels_)) == 3

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from lsdc import parallel
 from lsdc.data.sampler import Batch, draw
 from lsdc.data.sources import Data, flat
-from lsdc.functional import by_words, graph_information, merged, nearest, rearranged, views_joint, walk, walk_joint
+from lsdc.functional import graph_information, merged, nearest, rearranged, views_joint, walk, walk_joint
 from lsdc.functional.graph import joint_information
 from lsdc.methods.deep import CHUNK, assigned
+from lsdc.methods.documents import decide_by_words
 from lsdc.nn.backbone import Backbone
 from lsdc.nn.classifiers import FORMS, Classifiers
 from lsdc.nn.network import Network
@@ -39,7 +40,6 @@ CLASSIFIERS = Plan(epochs=20, batch_size=512, optimizer="adam", lr=3e-2, weight_
 SHORT_WALK, LONG_WALK = 3, 50
 NEARLY = 0.95  # of the best explanation: sizes are taken to be even where the data does not object
 LATER = 10**9  # no warnings in the first half: clusters that starts lack may still appear
-GAINS = 1.0, 30.0  # bounds of what multiplies the evidence of words
 REMEDIES = {"collapsed": "a larger n_init, or neighbours='batch'", "dead": "a larger n_init, or another random_state"}
 
 
@@ -317,40 +317,6 @@ def fit_fixed(network: Network, data: Data, settings: Any, context: Context) -> 
         head.weight.copy_(weight.T)
         head.bias.copy_(bias)
     if isinstance(network.backbone.stages[-1], Words):
-        decide_by_words(network, stage.classifiers, fixed, normalize(flat(data)[rows.numpy()]))
+        labels = clusters(stage.classifiers, fixed.features)[stage.classifiers.best]
+        decide_by_words(network, labels.cpu(), normalize(flat(data)[rows.numpy()]))
     return history
-
-
-@torch.no_grad()
-def decide_by_words(network: Network, classifiers: Classifiers, fixed: Fixed, x: Any) -> None:
-    """Let the words of documents ``x`` decide on their clusters: a few directions tell topics, not their borders.
-
-    Numbers below zero count no words; then all stays as it is.
-    """
-    words: Any = network.backbone.stages[-1]
-    head: Any = network.head
-    n_clusters, (n_topics, most) = classifiers.n_clusters, words.weight.shape
-    if n_clusters > most or x.min() < 0 or x.max() == 0:
-        return
-    labels = clusters(classifiers, fixed.features)[classifiers.best].cpu()
-    weights = by_words(x, labels, n_clusters)
-    said = nn.functional.normalize(torch.from_numpy(x @ weights.numpy()))
-    gain = gain_for(said, float((said.argmax(1) == labels).double().mean()))
-    words.evidence[:, :n_clusters] = weights
-    words.weight[:, :n_clusters], words.bias[:n_clusters] = head.weight.T[:n_topics], head.bias
-    head.weight.zero_()
-    head.weight[:, n_topics : n_topics + n_clusters].fill_diagonal_(gain)
-    head.bias.zero_()
-    parallel.spread([words.evidence, head.weight])  # rounding must not part the processes
-
-
-def gain_for(evidence: Tensor, share: float) -> float:
-    """What to multiply evidence (n, K) with, so that its mean confidence is ``share``; within bounds.
-
-    Documents are as sure of their clusters as their topics and their words agree on them: labels have no part in it.
-    """
-    low, high = GAINS
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if (middle * evidence).softmax(1).amax(1).mean() > share else (middle, high)
-    return low
