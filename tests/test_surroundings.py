@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
+from threadpoolctl import threadpool_limits
 
 from attacks import VECTORS
 from lsdc import LSDC, InputError, KMeans, load
@@ -153,7 +154,8 @@ def test_small_images_give_the_same_bits_with_any_number_of_threads():
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            model = LSDC(10, random_state=0, epochs=1, width=0.1, pretext_plan={"epochs": 1}).fit(X)
+            with threadpool_limits(threads):
+                model = LSDC(10, random_state=0, epochs=1, width=0.1, pretext_plan={"epochs": 1}).fit(X)
             found.append((model.labels_, model.network_.state_dict()))
             assert torch.get_num_threads() == threads
     finally:

@@ -5,12 +5,18 @@ from contextlib import ExitStack, contextmanager
 from threading import Lock
 
 import torch
+from threadpoolctl import threadpool_limits
 
 LITTLE = 2**14  # numbers in a batch, up to which one thread is faster than two: digits take 35 instead of 44 s
 
 
 class _OneThread:
-    """One thread for PyTorch as long as somebody asks for it: fits may overlap, and the number is the process's."""
+    """One thread as long as somebody asks for it: fits may overlap, and the number is the process's.
+
+    For PyTorch, and for the libraries of K-means and principal axes, which round by it too.
+    """
+
+    limits: threadpool_limits
 
     def __init__(self) -> None:
         self.lock, self.users, self.before = Lock(), 0, 1
@@ -20,12 +26,14 @@ class _OneThread:
             if not self.users:
                 self.before = torch.get_num_threads()
                 torch.set_num_threads(1)
+                self.limits = threadpool_limits(1)
             self.users += 1
 
     def __exit__(self, *error: object) -> None:
         with self.lock:
             self.users -= 1
             if not self.users:
+                self.limits.restore_original_limits()
                 torch.set_num_threads(self.before)
 
 
