@@ -81,7 +81,7 @@ class Fixed(nn.Module):
 
     @torch.no_grad()
     def choose(self, classifiers: Classifiers, steps: int) -> float:
-        """Keep the classifier whose clusters explain the graph best, or one that expects even sizes and nearly does."""
+        """Keep the classifier whose clusters explain the data best, or one that expects even sizes and nearly does."""
         found = self.explained(classifiers, steps)
         best = int(found.argmax())
         even = found.clone()
